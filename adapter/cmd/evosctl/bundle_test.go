@@ -14,7 +14,7 @@ import (
 	"github.com/evoslurm/evoslurm/adapter/internal/config"
 	"github.com/evoslurm/evoslurm/adapter/internal/version"
 	"github.com/evoslurm/evoslurm/adapter/internal/wholefile"
-	"github.com/evoslurm/evoslurm/adapter/sidecar/core"
+	"github.com/evoslurm/evoslurm/adapter/sidecar/core/msg"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/recorder"
 	"github.com/evoslurm/evoslurm/slurmctl"
 )
@@ -26,7 +26,7 @@ func TestBundle(t *testing.T) {
 	cfg.Strategies.Parameters = []string{"token=secret"}
 	now := time.Unix(1.7e9, 0)
 	r := recorder.New(cfg.Recorder.Dir, 4, version.Of(linked), recorder.Start{Begun: now, Config: cfg})
-	r.Inputs(now, []core.Input{core.Observation{Begun: now, Jobs: []slurmctl.Job{{ID: 1, User: "alice"}}}})
+	r.Inputs(now, []msg.Input{msg.Observation{Begun: now, Jobs: []slurmctl.Job{{ID: 1, User: "alice"}}}})
 	r.Effects(now, nil)
 	if err := r.Close(); err != nil {
 		t.Fatal(err)

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/evoslurm/evoslurm/adapter/api"
-	"github.com/evoslurm/evoslurm/adapter/sidecar/core"
+	"github.com/evoslurm/evoslurm/adapter/sidecar/core/msg"
 	"github.com/evoslurm/evoslurm/slurmctl"
 	"github.com/evoslurm/evoslurm/slurmctl/slurmsim"
 )
@@ -21,7 +21,7 @@ func (s *Sidecar) Change(p *slurmsim.Process, job slurmctl.JobID, req api.Change
 		if now, known := s.Cluster.Record(job); known && now.Name != asked.Name {
 			return api.Change{}, fmt.Errorf("job %d is another one by now", job)
 		}
-		r, answered := s.call(p, core.Call{Job: uint32(job), Change: &req})
+		r, answered := s.call(p, msg.Call{Job: uint32(job), Change: &req})
 		switch {
 		case answered && r.Err == nil && r.Change != nil && r.Change.Ready:
 			return *r.Change, nil
@@ -44,7 +44,7 @@ const unanswered = 100 * time.Millisecond
 // again.
 func (s *Sidecar) Next(p *slurmsim.Process, job slurmctl.JobID, from int) (api.Allocation, error) {
 	for {
-		r, answered := s.call(p, core.Call{Job: uint32(job), Next: &api.NextRequest{From: from}})
+		r, answered := s.call(p, msg.Call{Job: uint32(job), Next: &api.NextRequest{From: from}})
 		switch {
 		case answered && r.Err == nil && (r.Allocation.Ready || r.Allocation.Done):
 			return r.Allocation, nil
@@ -57,7 +57,7 @@ func (s *Sidecar) Next(p *slurmsim.Process, job slurmctl.JobID, from int) (api.A
 }
 
 // call sends the core a call; it returns false if no answer comes within a minute.
-func (s *Sidecar) call(p *slurmsim.Process, in core.Call) (reply core.Reply, answered bool) {
+func (s *Sidecar) call(p *slurmsim.Process, in msg.Call) (reply msg.Reply, answered bool) {
 	if s.core == nil {
 		p.Sleep(unanswered)
 		return reply, false
@@ -67,7 +67,7 @@ func (s *Sidecar) call(p *slurmsim.Process, in core.Call) (reply core.Reply, ans
 	life := s.life
 	p.Await(func(wake func()) {
 		over := false
-		s.waiting[in.ID] = func(r *core.Reply) {
+		s.waiting[in.ID] = func(r *msg.Reply) {
 			if over = true; r != nil {
 				reply, answered = *r, true
 			}
@@ -84,7 +84,7 @@ func (s *Sidecar) call(p *slurmsim.Process, in core.Call) (reply core.Reply, ans
 				return
 			}
 			if s.life == life {
-				s.give(core.Withdrawal{ID: in.ID})
+				s.give(msg.Withdrawal{ID: in.ID})
 			}
 			wake()
 		})
@@ -97,7 +97,7 @@ func (s *Sidecar) poke() {
 	life := s.life
 	s.Cluster.After(0, func() {
 		if s.life == life {
-			s.give(core.Tick{})
+			s.give(msg.Tick{})
 		}
 	})
 }
@@ -107,7 +107,7 @@ func unavailable(err error) bool { return errors.Is(err, api.ErrUnavailable) }
 // Offer is evosctl wait-event: it waits for an offer after a known one. While the sidecar is down it asks
 // again, for as long as the job runs.
 func (s *Sidecar) Offer(p *slurmsim.Process, job slurmctl.JobID, after int64, running func() bool) (api.Offer, error) {
-	r, err := s.insist(p, core.Call{Job: uint32(job), Offer: &api.OfferQuery{After: after}}, running, func(r core.Reply) bool { return r.Offer != nil && r.Offer.Ready })
+	r, err := s.insist(p, msg.Call{Job: uint32(job), Offer: &api.OfferQuery{After: after}}, running, func(r msg.Reply) bool { return r.Offer != nil && r.Offer.Ready })
 	if err != nil {
 		return api.Offer{}, err
 	}
@@ -116,7 +116,7 @@ func (s *Sidecar) Offer(p *slurmsim.Process, job slurmctl.JobID, after int64, ru
 
 // Answer is evosctl accept or decline.
 func (s *Sidecar) Answer(p *slurmsim.Process, job slurmctl.JobID, req api.AnswerRequest, running func() bool) (api.Answer, error) {
-	r, err := s.insist(p, core.Call{Job: uint32(job), Answer: &req}, running, func(r core.Reply) bool { return r.Answer != nil && r.Answer.Ready })
+	r, err := s.insist(p, msg.Call{Job: uint32(job), Answer: &req}, running, func(r msg.Reply) bool { return r.Answer != nil && r.Answer.Ready })
 	if err != nil {
 		return api.Answer{}, err
 	}
@@ -125,7 +125,7 @@ func (s *Sidecar) Answer(p *slurmsim.Process, job slurmctl.JobID, req api.Answer
 
 // Progress is evosctl progress.
 func (s *Sidecar) Progress(p *slurmsim.Process, job slurmctl.JobID, fraction float64, running func() bool) (api.Progress, error) {
-	r, err := s.insist(p, core.Call{Job: uint32(job), Progress: &api.ProgressReport{Fraction: fraction}}, running, func(r core.Reply) bool { return r.Progress != nil && r.Progress.Ready })
+	r, err := s.insist(p, msg.Call{Job: uint32(job), Progress: &api.ProgressReport{Fraction: fraction}}, running, func(r msg.Reply) bool { return r.Progress != nil && r.Progress.Ready })
 	if err != nil {
 		return api.Progress{}, err
 	}
@@ -133,7 +133,7 @@ func (s *Sidecar) Progress(p *slurmsim.Process, job slurmctl.JobID, fraction flo
 }
 
 // insist calls until there is an answer.
-func (s *Sidecar) insist(p *slurmsim.Process, in core.Call, running func() bool, ready func(core.Reply) bool) (core.Reply, error) {
+func (s *Sidecar) insist(p *slurmsim.Process, in msg.Call, running func() bool, ready func(msg.Reply) bool) (msg.Reply, error) {
 	for running() {
 		r, answered := s.call(p, in)
 		switch {
@@ -145,7 +145,7 @@ func (s *Sidecar) insist(p *slurmsim.Process, in core.Call, running func() bool,
 		s.appoint(time.Second)
 		p.Sleep(time.Second)
 	}
-	return core.Reply{}, errOver
+	return msg.Reply{}, errOver
 }
 
 var errOver = errors.New("the job is over")

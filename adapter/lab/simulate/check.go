@@ -9,7 +9,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/evoslurm/evoslurm/adapter/sidecar/core"
+	"github.com/evoslurm/evoslurm/adapter/sidecar/core/msg"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/store/row"
 	"github.com/evoslurm/evoslurm/slurmctl"
 	"github.com/evoslurm/evoslurm/slurmctl/slurmsim"
@@ -92,8 +92,8 @@ type nodesText struct {
 
 // sameBooked compares what is written with what should be. It ignores how the core finds a job
 // again whose time limit or begin it has changed.
-func sameBooked(got, want core.BookedJob) bool {
-	for _, b := range []*core.BookedJob{&got, &want} {
+func sameBooked(got, want msg.BookedJob) bool {
+	for _, b := range []*msg.BookedJob{&got, &want} {
 		b.Job.Begin, b.Job.Submitted = time.Time{}, time.Time{}
 		for _, t := range []*time.Time{&b.Job.Started, &b.Job.StepStarted, &b.Job.StepEnded, &b.Job.Ended, &b.Job.Behind} {
 			*t = t.Truncate(time.Second)
@@ -213,9 +213,9 @@ func (h *checks) unseen(id slurmctl.JobID, nodes int) bool {
 }
 
 // checkThreshold checks that no offer would let malleable jobs exceed the site's threshold.
-func (h *checks) checkThreshold(effects []core.Effect) {
+func (h *checks) checkThreshold(effects []msg.Effect) {
 	threshold := h.s.Config.Malleable.Threshold
-	if threshold == 0 || !slices.ContainsFunc(effects, func(e core.Effect) bool { a, ok := e.(core.AddEvent); return ok && a.Kind == "offered" }) {
+	if threshold == 0 || !slices.ContainsFunc(effects, func(e msg.Effect) bool { a, ok := e.(msg.AddEvent); return ok && a.Kind == "offered" }) {
 		return
 	}
 	sum := 0

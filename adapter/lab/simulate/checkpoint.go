@@ -6,7 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 
-	"github.com/evoslurm/evoslurm/adapter/sidecar/core"
+	"github.com/evoslurm/evoslurm/adapter/sidecar/core/msg"
 	"github.com/evoslurm/evoslurm/planner"
 )
 
@@ -62,5 +62,5 @@ func (t *trial) resumed(step int) error {
 func (s *Sidecar) Use(strategy planner.Strategy) {
 	s.Strategy, s.Config.Strategy = strategy, strategy.Name()
 	cfg := s.Config
-	s.give(core.Configuration{Config: &cfg, Strategy: core.Strategy{ExpandLimit: planner.ExpandLimitOf(strategy), Plugin: s.Policy != nil}})
+	s.give(msg.Configuration{Config: &cfg, Strategy: msg.Strategy{ExpandLimit: planner.ExpandLimitOf(strategy), Plugin: s.Policy != nil}})
 }

@@ -8,15 +8,15 @@ import (
 	"slices"
 	"time"
 
-	"github.com/evoslurm/evoslurm/adapter/sidecar/core"
+	"github.com/evoslurm/evoslurm/adapter/sidecar/core/msg"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/store/row"
 )
 
 // Database is the sidecar's database, in memory.
 type Database struct {
-	Aside []core.Aside // jobs whose handling crashed the sidecar
+	Aside []msg.Aside // jobs whose handling crashed the sidecar
 
-	jobs    map[int64]core.BookedJob
+	jobs    map[int64]msg.BookedJob
 	intents map[int64]row.Intent
 	last    int64 // intent
 	Events  []Event
@@ -32,27 +32,27 @@ type Event struct {
 
 // NewDatabase returns an empty one.
 func NewDatabase() *Database {
-	return &Database{jobs: map[int64]core.BookedJob{}, intents: map[int64]row.Intent{}}
+	return &Database{jobs: map[int64]msg.BookedJob{}, intents: map[int64]row.Intent{}}
 }
 
 // write writes the rows and intents of a step and reports whether it could.
-func (d *Database) write(effects []core.Effect) (ok bool) {
+func (d *Database) write(effects []msg.Effect) (ok bool) {
 	for _, e := range effects {
 		switch e := e.(type) {
-		case core.AddJob:
+		case msg.AddJob:
 			b := d.jobs[e.Job.ID]
 			b.Job, b.Parts, b.Bound = e.Job, e.Parts, e.Bound
 			d.jobs[e.Job.ID] = b
-		case core.SaveJob:
-			d.change(e.Job.ID, func(b *core.BookedJob) { p := b.Job.Profile; b.Job, b.Job.Profile = e.Job, p }) // as in the table
-		case core.SaveProfile:
-			d.change(e.Job, func(b *core.BookedJob) { b.Job.Profile = e.Profile })
-		case core.SaveParts:
-			d.change(e.Job, func(b *core.BookedJob) { b.Parts = e.Parts })
-		case core.SavePlan:
-			d.change(e.Job, func(b *core.BookedJob) { b.Plan = e.Plan })
-		case core.SaveAllocation:
-			d.change(e.Job, func(b *core.BookedJob) {
+		case msg.SaveJob:
+			d.change(e.Job.ID, func(b *msg.BookedJob) { p := b.Job.Profile; b.Job, b.Job.Profile = e.Job, p }) // as in the table
+		case msg.SaveProfile:
+			d.change(e.Job, func(b *msg.BookedJob) { b.Job.Profile = e.Profile })
+		case msg.SaveParts:
+			d.change(e.Job, func(b *msg.BookedJob) { b.Parts = e.Parts })
+		case msg.SavePlan:
+			d.change(e.Job, func(b *msg.BookedJob) { b.Plan = e.Plan })
+		case msg.SaveAllocation:
+			d.change(e.Job, func(b *msg.BookedJob) {
 				b.Past = slices.Clone(b.Past)
 				if last := len(b.Past) - 1; last >= 0 && b.Past[last].End.IsZero() {
 					b.Past[last].End = e.At
@@ -61,15 +61,15 @@ func (d *Database) write(effects []core.Effect) (ok bool) {
 					b.Past = append(b.Past, row.Span{Step: e.Step, Start: e.At, Nodes: e.Nodes, NodeList: e.NodeList})
 				}
 			})
-		case core.AddEvent:
+		case msg.AddEvent:
 			detail, err := json.Marshal(e.Detail)
 			if err != nil {
 				detail = fmt.Appendf(nil, "%q", err)
 			}
 			d.Events = append(d.Events, Event{e.Job, e.At, e.Kind, string(detail)})
-		case core.Settle:
+		case msg.Settle:
 			delete(d.intents, e.Intent)
-		case core.Task:
+		case msg.Task:
 			if e.Intent != nil {
 				d.intents[e.Intent.ID] = *e.Intent
 				d.last = max(d.last, e.Intent.ID)
@@ -79,7 +79,7 @@ func (d *Database) write(effects []core.Effect) (ok bool) {
 	return true
 }
 
-func (d *Database) change(id int64, f func(*core.BookedJob)) {
+func (d *Database) change(id int64, f func(*msg.BookedJob)) {
 	b, ok := d.jobs[id]
 	if !ok {
 		return
@@ -89,8 +89,8 @@ func (d *Database) change(id int64, f func(*core.BookedJob)) {
 }
 
 // books returns what a sidecar starts from.
-func (d *Database) books() core.Books {
-	b := core.Books{LastIntent: d.last, Aside: d.Aside}
+func (d *Database) books() msg.Books {
+	b := msg.Books{LastIntent: d.last, Aside: d.Aside}
 	for _, id := range slices.Sorted(maps.Keys(d.jobs)) {
 		j := d.jobs[id]
 		b.LastRow = max(b.LastRow, id)
@@ -101,10 +101,10 @@ func (d *Database) books() core.Books {
 			b.Active = append(b.Active, j)
 		}
 	}
-	slices.SortStableFunc(b.Ended, func(x, y core.BookedJob) int {
+	slices.SortStableFunc(b.Ended, func(x, y msg.BookedJob) int {
 		return cmp.Or(x.Job.Ended.Compare(y.Job.Ended), cmp.Compare(x.Job.ID, y.Job.ID))
 	})
-	b.Ended = b.Ended[max(len(b.Ended)-core.MostEnded, 0):]
+	b.Ended = b.Ended[max(len(b.Ended)-msg.MostEnded, 0):]
 	for _, id := range slices.Sorted(maps.Keys(d.intents)) {
 		b.Intents = append(b.Intents, d.intents[id])
 	}

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/evoslurm/evoslurm/adapter/internal/config"
-	"github.com/evoslurm/evoslurm/adapter/sidecar/core"
+	"github.com/evoslurm/evoslurm/adapter/sidecar/core/msg"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/recorder"
 	"github.com/evoslurm/evoslurm/planner"
 	"github.com/evoslurm/evoslurm/slurmctl/slurmsim"
@@ -141,7 +141,7 @@ func (h *history) sum() {
 }
 
 // watch writes what the core has done.
-func (h *history) watch(_ time.Time, _ []core.Input, effects []core.Effect) {
+func (h *history) watch(_ time.Time, _ []msg.Input, effects []msg.Effect) {
 	h.checks.checkThreshold(effects)
 	h.follow(effects)
 	if h.out == io.Discard {
@@ -149,24 +149,24 @@ func (h *history) watch(_ time.Time, _ []core.Input, effects []core.Effect) {
 	}
 	for _, e := range effects {
 		switch e := e.(type) {
-		case core.Task:
+		case msg.Task:
 			switch e.Command.(type) {
-			case core.Ask, core.ReadAccrual, core.ReadLimits, core.ReadRequest, core.ReadScript, core.ReadTimeUsed:
+			case msg.Ask, msg.ReadAccrual, msg.ReadLimits, msg.ReadRequest, msg.ReadScript, msg.ReadTimeUsed:
 			default:
 				h.say(e.String())
 			}
-		case core.AddEvent:
+		case msg.AddEvent:
 			h.say(e.String())
-		case core.Resize:
+		case msg.Resize:
 			if text := e.String(); text != h.asked { // once, not in every cycle
 				h.say(text)
 				h.asked = text
 			}
-		case core.Reply:
+		case msg.Reply:
 			if e.Offer == nil || e.Offer.Ready { // who waits for an offer goes on waiting
 				h.say(e.String())
 			}
-		case core.Log:
+		case msg.Log:
 			if e.Level == "warning" || e.Level == "error" {
 				h.say(e.String())
 			}

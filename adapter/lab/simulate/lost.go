@@ -3,7 +3,7 @@ package simulate
 import (
 	"time"
 
-	"github.com/evoslurm/evoslurm/adapter/sidecar/core"
+	"github.com/evoslurm/evoslurm/adapter/sidecar/core/msg"
 )
 
 // An application may lack what it asked for in three cases, which no sidecar can avoid. First, a
@@ -15,14 +15,14 @@ import (
 
 // follow learns from the core's effects how far the sidecar knows applications' steps, and when
 // they begin.
-func (h *history) follow(effects []core.Effect) {
+func (h *history) follow(effects []msg.Effect) {
 	for _, e := range effects {
 		switch e := e.(type) {
-		case core.AddJob: // adopted again if it was changed: from its marker, which says of some steps only that they are over
+		case msg.AddJob: // adopted again if it was changed: from its marker, which says of some steps only that they are over
 			if a := h.appOf(e.Job.SlurmID); a != nil {
 				a.adopted(e.Job.Profile, e.Job.Changes, h.crashed)
 			}
-		case core.AddEvent:
+		case msg.AddEvent:
 			if a := h.appOf(h.s.Database.jobs[e.Job].Job.SlurmID); a != nil && e.Kind == "step begun" {
 				a.failed, a.regained = 0, 0
 			}

@@ -5,7 +5,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/evoslurm/evoslurm/adapter/sidecar/core"
+	"github.com/evoslurm/evoslurm/adapter/sidecar/core/msg"
 	"github.com/evoslurm/evoslurm/planner/malleable"
 )
 
@@ -32,13 +32,13 @@ func parsePolicy(text string) (*Policy, error) {
 }
 
 // answer returns what it answers to a question.
-func (p *Policy) answer(q core.Question) core.Resized {
+func (p *Policy) answer(q msg.Question) msg.Resized {
 	p.asked++
 	if p.Faults > 0 && p.asked%p.Faults == 0 {
 		if p.asked/p.Faults%2 == 0 {
-			return core.Resized{Changes: []malleable.Change{{Job: len(q.Jobs) - 1, Request: q.Asked, Accepted: q.Nodes + 1}}}
+			return msg.Resized{Changes: []malleable.Change{{Job: len(q.Jobs) - 1, Request: q.Asked, Accepted: q.Nodes + 1}}}
 		}
-		return core.Resized{Fault: fmt.Sprintf("no answer in time to question %d", p.asked)}
+		return msg.Resized{Fault: fmt.Sprintf("no answer in time to question %d", p.asked)}
 	}
-	return core.Resized{Changes: malleable.Distribute(p.Policy, q.Jobs, q.Asked, malleable.Declared)}
+	return msg.Resized{Changes: malleable.Distribute(p.Policy, q.Jobs, q.Asked, malleable.Declared)}
 }

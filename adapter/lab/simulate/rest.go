@@ -3,7 +3,7 @@ package simulate
 import (
 	"time"
 
-	"github.com/evoslurm/evoslurm/adapter/sidecar/core"
+	"github.com/evoslurm/evoslurm/adapter/sidecar/core/msg"
 	"github.com/evoslurm/evoslurm/planner"
 )
 
@@ -44,7 +44,7 @@ func (p *polls) pass(to time.Duration) {
 		p.count += uint64(n)
 		if n > k {
 			p.next += p.read // the interval counts from its other commands
-			p.config = p.last + p.read + p.lasts + core.ConfigFor
+			p.config = p.last + p.read + p.lasts + msg.ConfigFor
 			p.configs++
 		}
 	}
@@ -97,7 +97,7 @@ func (s *Sidecar) tryRest(at time.Time) bool {
 	if s.core.PutOff() || !until.After(at) {
 		return false
 	}
-	p := polls{every: s.Config.PollInterval, next: at.Sub(s.base), config: s.core.ConfigRead().Add(core.ConfigFor).Sub(s.base), read: s.Cluster.Looking(), lasts: s.lasts}
+	p := polls{every: s.Config.PollInterval, next: at.Sub(s.base), config: s.core.ConfigRead().Add(msg.ConfigFor).Sub(s.base), read: s.Cluster.Looking(), lasts: s.lasts}
 	// the last poll before that is made, so that the next event finds the core in its usual state
 	last, some := p.before(s.minded(until.Sub(s.base)))
 	if !some || last == p.next {
@@ -111,12 +111,12 @@ func (s *Sidecar) tryRest(at time.Time) bool {
 
 // repeats reports whether the sidecar only polls, the poll shows what the last one showed, and
 // nothing else would happen during it. Then the poll is skipped and counts as made.
-func (s *Sidecar) repeats(effects []core.Effect) bool {
+func (s *Sidecar) repeats(effects []msg.Effect) bool {
 	if s.still == 0 || len(effects) != 2 || s.seen != s.Cluster.Version() {
 		return false
 	}
-	p, polls := effects[0].(core.Poll)
-	wake, waits := effects[1].(core.Wake)
+	p, polls := effects[0].(msg.Poll)
+	wake, waits := effects[1].(msg.Wake)
 	ends := s.Cluster.Elapsed() + s.lasts
 	if !polls || !waits || p.Config || p.Gently || s.lasts == 0 || s.still <= ends || wake.At.Sub(s.base) <= ends {
 		return false
@@ -130,7 +130,7 @@ func (s *Sidecar) repeats(effects []core.Effect) bool {
 	s.Cluster.After(s.lasts, func() {
 		if s.life == life {
 			s.core.Same(begun, s.now())
-			s.give(core.Tick{})
+			s.give(msg.Tick{})
 		}
 	})
 	return true
@@ -140,7 +140,7 @@ func (s *Sidecar) repeats(effects []core.Effect) bool {
 func (s *Sidecar) resume(then time.Duration) {
 	s.schedule(then-s.Cluster.Elapsed(), func() {
 		s.rested()
-		s.give(core.Tick{})
+		s.give(msg.Tick{})
 	})
 }
 
@@ -153,7 +153,7 @@ func (s *Sidecar) rested() {
 	p.pass(s.Cluster.Elapsed())
 	s.skipped += p.count
 	if s.configs += p.configs; p.configs > 0 {
-		s.core.Rested(s.base.Add(p.config - core.ConfigFor))
+		s.core.Rested(s.base.Add(p.config - msg.ConfigFor))
 	}
 	s.rest = rest{}
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/evoslurm/evoslurm/adapter/api"
 	"github.com/evoslurm/evoslurm/adapter/internal/config"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core"
+	"github.com/evoslurm/evoslurm/adapter/sidecar/core/msg"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/drive"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/recorder"
 	"github.com/evoslurm/evoslurm/planner"
@@ -32,7 +33,7 @@ type Sidecar struct {
 	Polls uint64 // that were made
 
 	// Watch, if it is there, sees every step of the core.
-	Watch func(now time.Time, inputs []core.Input, effects []core.Effect)
+	Watch func(now time.Time, inputs []msg.Input, effects []msg.Effect)
 
 	// After, if it is there, is called after every step, once that is written down.
 	After func()
@@ -54,11 +55,11 @@ type Sidecar struct {
 	seen     uint64        // the cluster's version as the last poll began
 	lasts    time.Duration // its duration without reading the configuration
 	rest     rest
-	still    time.Duration                // until then, a poll that shows what the last one showed decides nothing
-	skipped  uint64                       // polls that were left out, before the present rest
-	configs  uint64                       // of these, those that would have read Slurm's configuration
-	calls    []time.Duration              // coming ones of jobs, as far as they are known
-	waiting  map[uint64]func(*core.Reply) // nil once no caller waits
+	still    time.Duration               // until then, a poll that shows what the last one showed decides nothing
+	skipped  uint64                      // polls that were left out, before the present rest
+	configs  uint64                      // of these, those that would have read Slurm's configuration
+	calls    []time.Duration             // coming ones of jobs, as far as they are known
+	waiting  map[uint64]func(*msg.Reply) // nil once no caller waits
 }
 
 // strategy adapts a planner's strategy.
@@ -79,7 +80,7 @@ func (model) LookupUser(uid uint32) (*slurmctl.User, error) { return userOf(uid)
 func (s *Sidecar) Start() {
 	s.Stop()
 	s.client = s.Cluster.Client(slurmsim.Root)
-	s.waiting = map[uint64]func(*core.Reply){}
+	s.waiting = map[uint64]func(*msg.Reply){}
 	s.driver = &drive.Driver{Slurm: model{s.client}, Now: s.now, Clock: s.Cluster.Now,
 		Pause: func(ctx context.Context, d time.Duration) {
 			if p, ok := ctx.Value(processKey{}).(*slurmsim.Process); ok {
@@ -90,8 +91,8 @@ func (s *Sidecar) Start() {
 		WithTimeout: s.Cluster.WithTimeout,
 	}
 	s.base, s.skew = s.Cluster.Now().Add(-s.Cluster.Elapsed()), 0
-	start := recorder.Start{Begun: s.now(), Site: core.Site{Version: "simulated", User: "root", Host: "model", Root: true}, Config: s.Config,
-		Strategy: core.Strategy{ExpandLimit: planner.ExpandLimitOf(s.Strategy), Plugin: s.Policy != nil}}
+	start := recorder.Start{Begun: s.now(), Site: msg.Site{Version: "simulated", User: "root", Host: "model", Root: true}, Config: s.Config,
+		Strategy: msg.Strategy{ExpandLimit: planner.ExpandLimitOf(s.Strategy), Plugin: s.Policy != nil}}
 	if s.recorder = nil; s.Record != nil {
 		s.recorder = s.Record(start)
 	}
@@ -123,7 +124,7 @@ func (s *Sidecar) now() time.Time { return s.base.Add(s.Cluster.Elapsed()) }
 func (s *Sidecar) Commands() uint64 { return s.client.Calls() }
 
 // View returns what the sidecar shows; nil while it is down.
-func (s *Sidecar) View() *core.View {
+func (s *Sidecar) View() *msg.View {
 	if s.core == nil {
 		return nil
 	}
@@ -139,12 +140,12 @@ func (s *Sidecar) Job(id slurmctl.JobID) (api.Job, bool) {
 }
 
 // give passes inputs to the core and carries out its effects.
-func (s *Sidecar) give(inputs ...core.Input) {
+func (s *Sidecar) give(inputs ...msg.Input) {
 	life := s.life
 	for len(inputs) > 0 && s.core != nil && s.life == life {
 		if by := (s.Cluster.Now().Sub(s.now()) - s.skew).Round(time.Second); by != 0 {
 			s.skew += by
-			inputs = append([]core.Input{core.ClockSet{By: by}}, inputs...)
+			inputs = append([]msg.Input{msg.ClockSet{By: by}}, inputs...)
 		}
 		effects := s.step(inputs)
 		if s.Watch != nil {
@@ -161,7 +162,7 @@ func (s *Sidecar) give(inputs ...core.Input) {
 }
 
 // step returns a step of the core. Its panics keep their stack, which a coroutine would lose.
-func (s *Sidecar) step(inputs []core.Input) []core.Effect {
+func (s *Sidecar) step(inputs []msg.Input) []msg.Effect {
 	defer func() {
 		if r := recover(); r != nil {
 			panic(fmt.Errorf("the core panics: %v\n%s", r, debug.Stack()))
@@ -174,46 +175,46 @@ func (s *Sidecar) step(inputs []core.Input) []core.Effect {
 }
 
 // do carries out the effects of a step, and returns what is known at once.
-func (s *Sidecar) do(effects []core.Effect) (inputs []core.Input) {
+func (s *Sidecar) do(effects []msg.Effect) (inputs []msg.Input) {
 	written := s.Database.write(effects)
 	if s.repeats(effects) {
 		return nil
 	}
 	for _, e := range effects {
 		switch e := e.(type) {
-		case core.Task:
+		case msg.Task:
 			if !written && e.Intent != nil {
-				inputs = append(inputs, core.Outcome{Task: e.ID, Err: core.ErrNotWritten, UpdatesNeedAccount: s.client.WantsAccount()})
+				inputs = append(inputs, msg.Outcome{Task: e.ID, Err: msg.ErrNotWritten, UpdatesNeedAccount: s.client.WantsAccount()})
 				continue
 			}
-			s.beside(func(ctx context.Context) core.Input {
+			s.beside(func(ctx context.Context) msg.Input {
 				result, err := s.driver.Run(ctx, ctx, e)
-				return core.Outcome{Task: e.ID, Err: err, Result: result, UpdatesNeedAccount: s.client.WantsAccount()}
+				return msg.Outcome{Task: e.ID, Err: err, Result: result, UpdatesNeedAccount: s.client.WantsAccount()}
 			})
-		case core.Poll:
+		case msg.Poll:
 			s.seen = s.Cluster.Version()
 			s.Polls++
-			s.beside(func(ctx context.Context) core.Input {
+			s.beside(func(ctx context.Context) msg.Input {
 				o := s.driver.Poll(ctx, e)
 				s.lasts = s.now().Sub(o.Begun)
 				return o
 			})
-		case core.PollNodes:
-			s.beside(func(ctx context.Context) core.Input { return s.driver.PollNodes(ctx, e) })
-		case core.Plan:
+		case msg.PollNodes:
+			s.beside(func(ctx context.Context) msg.Input { return s.driver.PollNodes(ctx, e) })
+		case msg.Plan:
 			inputs = append(inputs, e.Problem.Plan(strategy{s.Strategy}))
-		case core.Try:
+		case msg.Try:
 			inputs = append(inputs, e.Run())
-		case core.Resize:
+		case msg.Resize:
 			inputs = append(inputs, s.Policy.answer(e.Question))
-		case core.Reply:
+		case msg.Reply:
 			if answer, ok := s.waiting[e.ID]; ok {
 				delete(s.waiting, e.ID)
 				answer(&e)
 			}
-		case core.Wake:
+		case msg.Wake:
 			if again := len(inputs) > 0; again && !s.Skip || !again && !s.tryRest(e.At) {
-				s.schedule(max(e.At.Sub(s.now()), time.Millisecond), func() { s.give(core.Tick{}) })
+				s.schedule(max(e.At.Sub(s.now()), time.Millisecond), func() { s.give(msg.Tick{}) })
 			}
 		}
 	}
@@ -221,7 +222,7 @@ func (s *Sidecar) do(effects []core.Effect) (inputs []core.Input) {
 }
 
 // beside runs something as a process and passes its result to the core.
-func (s *Sidecar) beside(run func(context.Context) core.Input) {
+func (s *Sidecar) beside(run func(context.Context) msg.Input) {
 	life := s.life
 	p := s.Cluster.Go(func(p *slurmsim.Process) {
 		in := run(context.WithValue(context.Background(), processKey{}, p))

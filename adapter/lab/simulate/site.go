@@ -12,7 +12,7 @@ import (
 	"github.com/evoslurm/evoslurm/adapter/api"
 	"github.com/evoslurm/evoslurm/adapter/internal/config"
 	"github.com/evoslurm/evoslurm/adapter/internal/drivemode"
-	"github.com/evoslurm/evoslurm/adapter/sidecar/core"
+	"github.com/evoslurm/evoslurm/adapter/sidecar/core/msg"
 	"github.com/evoslurm/evoslurm/planner"
 	"github.com/evoslurm/evoslurm/slurmctl"
 	"github.com/evoslurm/evoslurm/slurmctl/slurmsim"
@@ -453,7 +453,7 @@ func (h *history) cancelHolds(words []string) error {
 		return nil
 	}
 	h.s.Cluster.Go(func(p *slurmsim.Process) {
-		h.s.call(p, core.Call{Job: uint32(id), Cancel: &api.CancelHolds{By: "root"}}) // the reply is part of the history
+		h.s.call(p, msg.Call{Job: uint32(id), Cancel: &api.CancelHolds{By: "root"}}) // the reply is part of the history
 	})
 	return nil
 }

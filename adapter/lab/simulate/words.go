@@ -8,7 +8,7 @@ import (
 	"math"
 	"time"
 
-	"github.com/evoslurm/evoslurm/adapter/sidecar/core"
+	"github.com/evoslurm/evoslurm/adapter/sidecar/core/msg"
 	"github.com/evoslurm/evoslurm/slurmctl"
 	"github.com/evoslurm/evoslurm/slurmctl/slurmsim"
 )
@@ -144,13 +144,13 @@ func (h *history) limit(root *slurmsim.Client, words []string) error {
 // aside JOB: its handling is found to have ended the life of the sidecar before the next.
 func (h *history) aside(name string) {
 	if r, ok := h.s.Cluster.Record(h.jobs[name]); ok {
-		h.s.Database.Aside = append(h.s.Database.Aside, core.Aside{Job: r.ID, Submitted: r.SubmitTime, Why: "the sidecar was killed while it handled it"})
+		h.s.Database.Aside = append(h.s.Database.Aside, msg.Aside{Job: r.ID, Submitted: r.SubmitTime, Why: "the sidecar was killed while it handled it"})
 	}
 }
 
 func (h *history) peek(name string) {
 	if id, ok := h.jobOf(name); ok {
-		h.s.Cluster.Go(func(p *slurmsim.Process) { h.s.call(p, core.Call{Job: uint32(id)}) })
+		h.s.Cluster.Go(func(p *slurmsim.Process) { h.s.call(p, msg.Call{Job: uint32(id)}) })
 	}
 }
 

@@ -14,7 +14,7 @@ import (
 
 	"github.com/sirupsen/logrus"
 
-	"github.com/evoslurm/evoslurm/adapter/sidecar/core"
+	"github.com/evoslurm/evoslurm/adapter/sidecar/core/msg"
 	"github.com/evoslurm/evoslurm/slurmctl"
 )
 
@@ -70,7 +70,7 @@ func lengthen(f *os.File) error {
 }
 
 // note returns where the core writes which job it is handling.
-func (h *handling) note() *core.Handling { return (*core.Handling)(h.memory) }
+func (h *handling) note() *msg.Handling { return (*msg.Handling)(h.memory) }
 
 // panicked notes that the core has panicked.
 func (h *handling) panicked() { h.memory[panickedAt] = 1 }
@@ -105,7 +105,7 @@ type asideLine struct {
 
 // ended finds out whose handling ended the last life, if any, and adds that job to the list. It
 // returns the jobs that are set aside, and the doubtful one, or 0.
-func (h *handling) ended(version string, now time.Time, log *logrus.Logger) (all []core.Aside, doubt slurmctl.JobID, err error) {
+func (h *handling) ended(version string, now time.Time, log *logrus.Logger) (all []msg.Aside, doubt slurmctl.JobID, err error) {
 	lines, err := h.lines(version)
 	if err != nil {
 		return nil, 0, err
@@ -129,7 +129,7 @@ func (h *handling) ended(version string, now time.Time, log *logrus.Logger) (all
 	}
 	for _, l := range lines {
 		if !l.Doubt {
-			all = append(all, core.Aside{Job: l.Job, Submitted: l.Submitted, Why: l.Why})
+			all = append(all, msg.Aside{Job: l.Job, Submitted: l.Submitted, Why: l.Why})
 		}
 	}
 	return all, doubt, nil
@@ -147,7 +147,7 @@ func (h *handling) last(version string, now time.Time) (asideLine, bool) {
 	if panicked {
 		l.Why = "the sidecar panicked while it handled it"
 	}
-	l.Doubt = stage == core.Guessed || stage == core.Again && !panicked
+	l.Doubt = stage == msg.Guessed || stage == msg.Again && !panicked
 	return l, true
 }
 

@@ -11,7 +11,7 @@ import (
 
 	"github.com/sirupsen/logrus"
 
-	"github.com/evoslurm/evoslurm/adapter/sidecar/core"
+	"github.com/evoslurm/evoslurm/adapter/sidecar/core/msg"
 	"github.com/evoslurm/evoslurm/slurmctl"
 )
 
@@ -28,7 +28,7 @@ func init() {
 		panic(err)
 	}
 	h.begin()
-	h.note().Note(7, time.Unix(1_700_000_000, 0), core.Stage(stage[0]-'0'))
+	h.note().Note(7, time.Unix(1_700_000_000, 0), msg.Stage(stage[0]-'0'))
 	if strings.HasSuffix(stage, "panic") {
 		h.panicked()
 		os.Exit(2)
@@ -79,7 +79,7 @@ func TestHandlingOutlivesKills(t *testing.T) {
 }
 
 // nextLife begins a life of the sidecar, and ends it in order.
-func nextLife(t *testing.T, database, version string) ([]core.Aside, slurmctl.JobID) {
+func nextLife(t *testing.T, database, version string) ([]msg.Aside, slurmctl.JobID) {
 	t.Helper()
 	log := logrus.New()
 	log.SetOutput(io.Discard)
@@ -104,7 +104,7 @@ func TestHandlingOfAnotherBoot(t *testing.T) {
 		t.Fatal(err)
 	}
 	h.begin()
-	h.note().Note(7, time.Now(), core.First)
+	h.note().Note(7, time.Now(), msg.First)
 	copy(h.memory[bootAt:], "another boot")
 	if aside, doubt := nextLife(t, database, "v1"); len(aside) > 0 || doubt != 0 {
 		t.Errorf("%v, %d", aside, doubt)

@@ -6,7 +6,7 @@ import (
 	"sync"
 
 	"github.com/evoslurm/evoslurm/adapter/api"
-	"github.com/evoslurm/evoslurm/adapter/sidecar/core"
+	"github.com/evoslurm/evoslurm/adapter/sidecar/core/msg"
 )
 
 // Status implements api.Backend.
@@ -87,14 +87,14 @@ func (c *Controller) Reading() api.Reading { return c.view.Load().Reading }
 type calls struct {
 	mu      sync.Mutex
 	last    uint64
-	waiting map[uint64]chan core.Reply
+	waiting map[uint64]chan msg.Reply
 }
 
-func (c *calls) begin() (uint64, chan core.Reply) {
+func (c *calls) begin() (uint64, chan msg.Reply) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.last++
-	reply := make(chan core.Reply, 1)
+	reply := make(chan msg.Reply, 1)
 	c.waiting[c.last] = reply
 	return c.last, reply
 }
@@ -105,7 +105,7 @@ func (c *calls) end(id uint64) {
 	delete(c.waiting, id)
 }
 
-func (c *calls) reply(r core.Reply) {
+func (c *calls) reply(r msg.Reply) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if reply, ok := c.waiting[r.ID]; ok {
@@ -116,19 +116,19 @@ func (c *calls) reply(r core.Reply) {
 
 // Allocation implements api.Backend.
 func (c *Controller) Allocation(ctx context.Context, id uint32) (api.Allocation, error) {
-	r, err := c.ask(ctx, core.Call{Job: id})
+	r, err := c.ask(ctx, msg.Call{Job: id})
 	return r.Allocation, err
 }
 
 // Next implements api.Backend.
 func (c *Controller) Next(ctx context.Context, id uint32, req api.NextRequest) (api.Allocation, error) {
-	r, err := c.ask(ctx, core.Call{Job: id, Next: &req})
+	r, err := c.ask(ctx, msg.Call{Job: id, Next: &req})
 	return r.Allocation, err
 }
 
 // Change implements api.Backend.
 func (c *Controller) Change(ctx context.Context, id uint32, req api.ChangeRequest) (api.Change, error) {
-	r, err := c.ask(ctx, core.Call{Job: id, Change: &req})
+	r, err := c.ask(ctx, msg.Call{Job: id, Change: &req})
 	if r.Change == nil {
 		return api.Change{Job: id}, err
 	}
@@ -137,7 +137,7 @@ func (c *Controller) Change(ctx context.Context, id uint32, req api.ChangeReques
 
 // Offer implements api.Backend.
 func (c *Controller) Offer(ctx context.Context, id uint32, q api.OfferQuery) (api.Offer, error) {
-	r, err := c.ask(ctx, core.Call{Job: id, Offer: &q})
+	r, err := c.ask(ctx, msg.Call{Job: id, Offer: &q})
 	if r.Offer == nil {
 		return api.Offer{Job: id}, err
 	}
@@ -146,7 +146,7 @@ func (c *Controller) Offer(ctx context.Context, id uint32, q api.OfferQuery) (ap
 
 // Answer implements api.Backend.
 func (c *Controller) Answer(ctx context.Context, id uint32, req api.AnswerRequest) (api.Answer, error) {
-	r, err := c.ask(ctx, core.Call{Job: id, Answer: &req})
+	r, err := c.ask(ctx, msg.Call{Job: id, Answer: &req})
 	if r.Answer == nil {
 		return api.Answer{Job: id, Offer: req.Offer}, err
 	}
@@ -155,7 +155,7 @@ func (c *Controller) Answer(ctx context.Context, id uint32, req api.AnswerReques
 
 // Progress implements api.Backend.
 func (c *Controller) Progress(ctx context.Context, id uint32, req api.ProgressReport) (api.Progress, error) {
-	r, err := c.ask(ctx, core.Call{Job: id, Progress: &req})
+	r, err := c.ask(ctx, msg.Call{Job: id, Progress: &req})
 	if r.Progress == nil {
 		return api.Progress{Job: id}, err
 	}
@@ -164,7 +164,7 @@ func (c *Controller) Progress(ctx context.Context, id uint32, req api.ProgressRe
 
 // CancelHolds implements api.Backend.
 func (c *Controller) CancelHolds(ctx context.Context, id uint32, req api.CancelHolds) (api.Cancelled, error) {
-	r, err := c.ask(ctx, core.Call{Job: id, Cancel: &req})
+	r, err := c.ask(ctx, msg.Call{Job: id, Cancel: &req})
 	if r.Cancelled == nil {
 		return api.Cancelled{Job: id, Holds: []api.Span{}}, err
 	}
@@ -172,27 +172,27 @@ func (c *Controller) CancelHolds(ctx context.Context, id uint32, req api.CancelH
 }
 
 // ask passes a call to the core. A caller that stops waiting gets the current state.
-func (c *Controller) ask(ctx context.Context, in core.Call) (core.Reply, error) {
+func (c *Controller) ask(ctx context.Context, in msg.Call) (msg.Reply, error) {
 	id, reply := c.calls.begin()
 	defer c.calls.end(id)
 	in.ID, in.UID = id, api.Caller(ctx)
 	if !c.give(ctx, in) {
-		return core.Reply{}, errNotRunning
+		return msg.Reply{}, errNotRunning
 	}
 	for done := ctx.Done(); ; done = nil {
 		select {
 		case r := <-reply:
 			return r, r.Err
 		case <-c.gone:
-			return core.Reply{}, errNotRunning
+			return msg.Reply{}, errNotRunning
 		case <-done: // it may be answered at this very moment
-			c.give(context.WithoutCancel(ctx), core.Withdrawal{ID: id})
+			c.give(context.WithoutCancel(ctx), msg.Withdrawal{ID: id})
 		}
 	}
 }
 
 // give passes an input to the loop and reports whether it could.
-func (c *Controller) give(ctx context.Context, in core.Input) bool {
+func (c *Controller) give(ctx context.Context, in msg.Input) bool {
 	select {
 	case c.mail <- in:
 		return true

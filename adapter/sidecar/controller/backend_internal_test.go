@@ -7,13 +7,13 @@ import (
 	"time"
 
 	"github.com/evoslurm/evoslurm/adapter/api"
-	"github.com/evoslurm/evoslurm/adapter/sidecar/core"
+	"github.com/evoslurm/evoslurm/adapter/sidecar/core/msg"
 )
 
 // TestComing checks that a caller asking about a job that is about to be adopted is asked to try
 // again, and not told that there is no such job: its script would end.
 func TestComing(t *testing.T) {
-	v := &view{View: core.View{Coming: map[uint32]bool{1: true}}, Status: api.Status{LastCycle: time.Now()}}
+	v := &view{View: msg.View{Coming: map[uint32]bool{1: true}}, Status: api.Status{LastCycle: time.Now()}}
 	if err := v.unknown(1); !errors.Is(err, api.ErrUnavailable) {
 		t.Errorf("a job to be adopted: %v", err)
 	}
@@ -32,7 +32,7 @@ func TestJustStarted(t *testing.T) {
 	}{
 		{view{}, "has just started and has not seen Slurm's jobs yet", 0},
 		{view{Status: api.Status{LastError: "no answer"}}, "yet: no answer", 0},
-		{view{View: core.View{Jobs: []api.Job{{ID: 1}}}}, "", 1}, // of the database
+		{view{View: msg.View{Jobs: []api.Job{{ID: 1}}}}, "", 1}, // of the database
 		{view{Status: api.Status{LastCycle: time.Now()}}, "", 0},
 	} {
 		c.view.Store(&s.view)

@@ -7,7 +7,7 @@ import (
 
 	"github.com/sirupsen/logrus"
 
-	"github.com/evoslurm/evoslurm/adapter/sidecar/core"
+	"github.com/evoslurm/evoslurm/adapter/sidecar/core/msg"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/store"
 	"github.com/evoslurm/evoslurm/slurmctl"
 )
@@ -22,7 +22,7 @@ type books struct {
 	store    *store.Store
 	log      *logrus.Logger
 	ctx      context.Context
-	kept     [][]core.Effect // effects not yet written
+	kept     [][]msg.Effect // effects not yet written
 	refusing bool
 	broken   error // the database is malformed
 }
@@ -32,13 +32,13 @@ const mostKept = 100_000
 
 // write writes the rows and intents of a step, after everything that was kept, in one transaction.
 // It reports whether intents could not be written.
-func (b *books) write(effects []core.Effect) (unwritten bool) {
-	var rows, intents []core.Effect
+func (b *books) write(effects []msg.Effect) (unwritten bool) {
+	var rows, intents []msg.Effect
 	for _, e := range effects {
 		switch e := e.(type) {
-		case core.Write:
+		case msg.Write:
 			rows = append(rows, e)
-		case core.Task:
+		case msg.Task:
 			if e.Intent != nil {
 				intents = append(intents, e)
 			}
@@ -61,8 +61,8 @@ func (b *books) write(effects []core.Effect) (unwritten bool) {
 	}
 	// one of them is refused for good: the others are not to suffer
 	for _, e := range append(rows, intents...) {
-		if err := b.transact([]core.Effect{e}); err != nil {
-			_, task := e.(core.Task)
+		if err := b.transact([]msg.Effect{e}); err != nil {
+			_, task := e.(msg.Task)
 			unwritten = unwritten || task
 		}
 	}
@@ -85,7 +85,7 @@ func (b *books) catchUp() bool {
 }
 
 // keep keeps the rows of a step.
-func (b *books) keep(rows []core.Effect) {
+func (b *books) keep(rows []msg.Effect) {
 	if len(rows) > 0 {
 		b.kept = append(b.kept, rows)
 		b.kept = b.kept[max(len(b.kept)-mostKept, 0):]
@@ -93,11 +93,11 @@ func (b *books) keep(rows []core.Effect) {
 }
 
 // transact writes all of a list or nothing.
-func (b *books) transact(list []core.Effect) error {
+func (b *books) transact(list []msg.Effect) error {
 	err := b.store.Together(b.ctx, func(tx *store.Store) error {
 		plans := map[int64][]store.Span{}
 		for _, e := range list {
-			if p, ok := e.(core.SavePlan); ok {
+			if p, ok := e.(msg.SavePlan); ok {
 				plans[p.Job] = p.Plan
 				continue
 			}
@@ -114,10 +114,10 @@ func (b *books) transact(list []core.Effect) error {
 	return err
 }
 
-func (b *books) writeOne(tx *store.Store, e core.Effect) error {
+func (b *books) writeOne(tx *store.Store, e msg.Effect) error {
 	ctx := b.ctx
 	switch e := e.(type) {
-	case core.AddJob:
+	case msg.AddJob:
 		job := e.Job
 		err := tx.UpdateJob(ctx, &job)
 		if !e.Again {
@@ -130,19 +130,19 @@ func (b *books) writeOne(tx *store.Store, e core.Effect) error {
 			err = tx.SetBound(ctx, job.ID, e.Bound)
 		}
 		return err
-	case core.SaveJob:
+	case msg.SaveJob:
 		return tx.UpdateJob(ctx, &e.Job)
-	case core.SaveProfile:
+	case msg.SaveProfile:
 		return tx.SetProfile(ctx, e.Job, e.Profile)
-	case core.SaveParts:
+	case msg.SaveParts:
 		return tx.SetParts(ctx, e.Job, e.Parts)
-	case core.SaveAllocation:
+	case msg.SaveAllocation:
 		return tx.SetAllocation(ctx, e.Job, e.Step, e.At, e.Nodes, e.NodeList)
-	case core.AddEvent:
+	case msg.AddEvent:
 		return tx.AddEvent(ctx, e.Job, e.At, e.Kind, e.Detail)
-	case core.Settle:
+	case msg.Settle:
 		return tx.Settle(ctx, e.Intent, e.At, e.Err)
-	case core.Task:
+	case msg.Task:
 		_, err := tx.Intend(ctx, *e.Intent)
 		return err
 	}
@@ -167,7 +167,7 @@ func (b *books) check(err error) {
 }
 
 // read reads all that the core starts from.
-func (b *books) read() (all core.Books, err error) {
+func (b *books) read() (all msg.Books, err error) {
 	ctx, st := b.ctx, b.store
 	active, err := st.ActiveJobs(ctx)
 	if err != nil {
@@ -176,7 +176,7 @@ func (b *books) read() (all core.Books, err error) {
 	if all.Active, err = b.readJobs(active); err != nil {
 		return all, err
 	}
-	ended, err := st.EndedJobs(ctx, core.MostEnded)
+	ended, err := st.EndedJobs(ctx, msg.MostEnded)
 	if err != nil {
 		return all, err
 	}
@@ -194,10 +194,10 @@ func (b *books) read() (all core.Books, err error) {
 }
 
 // readJobs reads the database's jobs.
-func (b *books) readJobs(rows []*store.Job) ([]core.BookedJob, error) {
-	all := make([]core.BookedJob, len(rows))
+func (b *books) readJobs(rows []*store.Job) ([]msg.BookedJob, error) {
+	all := make([]msg.BookedJob, len(rows))
 	for i, r := range rows {
-		j := core.BookedJob{Job: *r}
+		j := msg.BookedJob{Job: *r}
 		var err error
 		if j.Plan, err = b.store.Plan(b.ctx, r.ID); err != nil {
 			return nil, err

@@ -16,6 +16,7 @@ import (
 	"github.com/evoslurm/evoslurm/adapter/api"
 	"github.com/evoslurm/evoslurm/adapter/internal/config"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core"
+	"github.com/evoslurm/evoslurm/adapter/sidecar/core/msg"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/drive"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/metrics"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/pluginhost"
@@ -64,7 +65,7 @@ func New(cfg config.Config, slurm *slurmctl.Client, st *store.Store, log *logrus
 	c.books.store, c.books.log = st, log
 	c.meter()
 	c.driver = drive.New(slurm, c.clock.now)
-	c.calls.waiting = map[uint64]chan core.Reply{}
+	c.calls.waiting = map[uint64]chan msg.Reply{}
 	chosen, err := kept(st, cfg, "strategy", log)
 	if err != nil {
 		return nil, err
@@ -79,7 +80,7 @@ func New(cfg config.Config, slurm *slurmctl.Client, st *store.Store, log *logrus
 		c.strategies.Close()
 		return nil, fmt.Errorf("malleable.policy: %w", err)
 	}
-	site := core.Site{Version: version, Root: os.Geteuid() == 0}
+	site := msg.Site{Version: version, Root: os.Geteuid() == 0}
 	if u, err := user.Current(); err == nil {
 		site.User = u.Username
 	}
@@ -103,8 +104,8 @@ func New(cfg config.Config, slurm *slurmctl.Client, st *store.Store, log *logrus
 }
 
 // strategy returns what the core needs to know about the strategy in use.
-func (c *Controller) strategy() core.Strategy {
-	return core.Strategy{ExpandLimit: c.strategies.ExpandLimit(), Policy: c.strategies.Resizing.Name(), Plugin: c.strategies.Resizing.Plugin()}
+func (c *Controller) strategy() msg.Strategy {
+	return msg.Strategy{ExpandLimit: c.strategies.ExpandLimit(), Policy: c.strategies.Resizing.Name(), Plugin: c.strategies.Resizing.Plugin()}
 }
 
 // Run runs the loop until ctx ends. Running actions may then finish, for at most the deadline of a
@@ -136,10 +137,10 @@ func (c *Controller) Run(ctx context.Context) error {
 			c.at.panicked()
 			panic(r) // the state may be corrupt: the next life starts from the database
 		}
-		c.core.NoteIn(&core.Handling{})
+		c.core.NoteIn(&msg.Handling{})
 		c.at.close()
 	}()
-	inputs := []core.Input{books}
+	inputs := []msg.Input{books}
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	for {
@@ -155,18 +156,18 @@ func (c *Controller) Run(ctx context.Context) error {
 		case m := <-c.mail:
 			inputs = c.open(m)
 		case <-timer.C:
-			inputs = []core.Input{core.Tick{}}
+			inputs = []msg.Input{msg.Tick{}}
 		}
 	}
 }
 
 // open takes a message and all that have come since: it runs functions and returns inputs.
-func (c *Controller) open(m any) (inputs []core.Input) {
+func (c *Controller) open(m any) (inputs []msg.Input) {
 	for {
 		switch m := m.(type) {
 		case func():
 			m()
-		case core.Input:
+		case msg.Input:
 			inputs = append(inputs, m)
 		}
 		select {
@@ -179,13 +180,13 @@ func (c *Controller) open(m any) (inputs []core.Input) {
 
 // step returns inputs to the core and does what follows, plans included. It says when to
 // call it again.
-func (c *Controller) step(inputs ...core.Input) (wake time.Time) {
+func (c *Controller) step(inputs ...msg.Input) (wake time.Time) {
 	for len(inputs) > 0 {
 		for _, in := range inputs {
 			c.laps.sees(in, c.clock.now())
 		}
 		if by := c.clock.set(); by != 0 {
-			inputs = append([]core.Input{core.ClockSet{By: by}}, inputs...)
+			inputs = append([]msg.Input{msg.ClockSet{By: by}}, inputs...)
 		}
 		effects := c.think(inputs...)
 		c.laps.lap("step")
@@ -194,34 +195,34 @@ func (c *Controller) step(inputs ...core.Input) (wake time.Time) {
 		c.laps.lap("save")
 		for _, e := range effects {
 			switch e := e.(type) {
-			case core.Task:
+			case msg.Task:
 				if unwritten && e.Intent != nil {
-					inputs = append(inputs, core.Outcome{Task: e.ID, Err: core.ErrNotWritten, UpdatesNeedAccount: c.slurm.WantsAccount()})
+					inputs = append(inputs, msg.Outcome{Task: e.ID, Err: msg.ErrNotWritten, UpdatesNeedAccount: c.slurm.WantsAccount()})
 					continue
 				}
-				c.beside(func() core.Input {
+				c.beside(func() msg.Input {
 					result, err := c.driver.Run(c.ctx, c.pollCtx, e)
-					return core.Outcome{Task: e.ID, Err: err, Result: result, UpdatesNeedAccount: c.slurm.WantsAccount()}
+					return msg.Outcome{Task: e.ID, Err: err, Result: result, UpdatesNeedAccount: c.slurm.WantsAccount()}
 				})
-			case core.Poll:
-				c.beside(func() core.Input { return c.driver.Poll(c.pollCtx, e) })
-			case core.PollNodes:
-				c.beside(func() core.Input { return c.driver.PollNodes(c.pollCtx, e) })
-			case core.Plan:
+			case msg.Poll:
+				c.beside(func() msg.Input { return c.driver.Poll(c.pollCtx, e) })
+			case msg.PollNodes:
+				c.beside(func() msg.Input { return c.driver.PollNodes(c.pollCtx, e) })
+			case msg.Plan:
 				inputs = append(inputs, c.plan(e.Problem))
 				c.laps.lap("plan")
-			case core.Try:
-				c.beside(func() core.Input { return e.Run() })
-			case core.Resize:
+			case msg.Try:
+				c.beside(func() msg.Input { return e.Run() })
+			case msg.Resize:
 				inputs = append(inputs, c.resize(e.Question))
 				c.laps.lap("resize")
-			case core.Reply:
+			case msg.Reply:
 				c.calls.reply(e)
-			case core.AddEvent:
+			case msg.AddEvent:
 				c.Metrics.Event(e.Job, e.At, e.Kind, e.Detail)
-			case core.Log:
+			case msg.Log:
 				c.write(e)
-			case core.Wake:
+			case msg.Wake:
 				wake = e.At
 			}
 		}
@@ -234,7 +235,7 @@ func (c *Controller) step(inputs ...core.Input) (wake time.Time) {
 }
 
 // think has the core take a step, and writes down what went in and what came out.
-func (c *Controller) think(inputs ...core.Input) []core.Effect {
+func (c *Controller) think(inputs ...msg.Input) []msg.Effect {
 	now := c.clock.now()
 	c.recorder.Inputs(now, inputs)
 	effects := c.core.Step(now, inputs...)
@@ -243,7 +244,7 @@ func (c *Controller) think(inputs ...core.Input) []core.Effect {
 }
 
 // beside runs something beside the loop and passes the result to the core.
-func (c *Controller) beside(run func() core.Input) {
+func (c *Controller) beside(run func() msg.Input) {
 	c.all.Add(1)
 	go func() {
 		defer c.all.Done()
@@ -257,7 +258,7 @@ func (c *Controller) beside(run func() core.Input) {
 
 // plan has the strategy in use plan, and writes what happened to strategies into the
 // event log.
-func (c *Controller) plan(p *core.Problem) core.Planned {
+func (c *Controller) plan(p *msg.Problem) msg.Planned {
 	cycle := c.strategies.Begin(size(p))
 	planned := p.Plan(cycle)
 	c.Metrics.Planned(time.Now())
@@ -272,7 +273,7 @@ func (c *Controller) plan(p *core.Problem) core.Planned {
 }
 
 // write writes a line of the log.
-func (c *Controller) write(l core.Log) {
+func (c *Controller) write(l msg.Log) {
 	level, err := logrus.ParseLevel(l.Level)
 	if err != nil {
 		level = logrus.InfoLevel
@@ -287,7 +288,7 @@ func (c *Controller) write(l core.Log) {
 // finish lets running actions finish, then ends waiting calls.
 func (c *Controller) finish(stop context.CancelFunc) error {
 	c.stopPolls()
-	c.books.write(c.think(core.Stop{}))
+	c.books.write(c.think(msg.Stop{}))
 	done := make(chan struct{})
 	go func() { c.all.Wait(); close(done) }()
 	late := time.After(c.timeout)
@@ -295,7 +296,7 @@ func (c *Controller) finish(stop context.CancelFunc) error {
 		switch m := m.(type) {
 		case func():
 			m()
-		case core.Outcome:
+		case msg.Outcome:
 			c.books.write(c.think(m)) // nothing more is begun
 		}
 	}
@@ -347,7 +348,7 @@ func (c *Controller) onLoop(ctx context.Context, f func()) bool {
 
 // view holds what the API shows.
 type view struct {
-	core.View
+	msg.View
 	api.Status
 	cluster  *api.Cluster
 	writable bool // the database

@@ -12,7 +12,7 @@ import (
 
 	"github.com/evoslurm/evoslurm/adapter/api"
 	"github.com/evoslurm/evoslurm/adapter/internal/config"
-	"github.com/evoslurm/evoslurm/adapter/sidecar/core"
+	"github.com/evoslurm/evoslurm/adapter/sidecar/core/msg"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/store"
 	"github.com/evoslurm/evoslurm/planner"
 	"github.com/evoslurm/evoslurm/slurmctl"
@@ -22,7 +22,7 @@ import (
 // what they held, as many as it keeps.
 func TestEndedAfterRestart(t *testing.T) {
 	b, ctx, began := newIdle(t), context.Background(), time.Unix(1_700_000_000, 0)
-	const jobs = core.MostEnded + 2
+	const jobs = msg.MostEnded + 2
 	for i := range jobs {
 		id := uint32(i + 1)
 		end := began.Add(time.Duration(jobs-i) * time.Minute) // the later, the sooner it ended
@@ -54,10 +54,10 @@ func TestEndedAfterRestart(t *testing.T) {
 		t.Errorf("before Slurm was seen: %v %v", shown, err)
 	}
 	shown, err := b.Jobs(ctx, true)
-	if err != nil || len(shown) != core.MostEnded {
-		t.Fatalf("%d ended jobs are shown, want %d (%v)", len(shown), core.MostEnded, err)
+	if err != nil || len(shown) != msg.MostEnded {
+		t.Fatalf("%d ended jobs are shown, want %d (%v)", len(shown), msg.MostEnded, err)
 	}
-	if first, last := shown[0], shown[core.MostEnded-1]; first.ID != core.MostEnded || last.ID != 1 {
+	if first, last := shown[0], shown[msg.MostEnded-1]; first.ID != msg.MostEnded || last.ID != 1 {
 		t.Errorf("from job %d to job %d, want those that ended last, by their ends", first.ID, last.ID)
 	}
 	j, err := b.Job(ctx, 7)

@@ -5,7 +5,7 @@ import (
 
 	"github.com/sirupsen/logrus"
 
-	"github.com/evoslurm/evoslurm/adapter/sidecar/core"
+	"github.com/evoslurm/evoslurm/adapter/sidecar/core/msg"
 )
 
 // laps measures where a cycle spends its time: from the start of a poll to the start of everything
@@ -18,8 +18,8 @@ type laps struct {
 }
 
 // sees begins a cycle with an observation.
-func (l *laps) sees(in core.Input, now time.Time) {
-	o, ok := in.(core.Observation)
+func (l *laps) sees(in msg.Input, now time.Time) {
+	o, ok := in.(msg.Observation)
 	if !ok {
 		return
 	}

@@ -12,20 +12,20 @@ import (
 
 	"github.com/evoslurm/evoslurm/adapter/api"
 	"github.com/evoslurm/evoslurm/adapter/internal/config"
-	"github.com/evoslurm/evoslurm/adapter/sidecar/core"
+	"github.com/evoslurm/evoslurm/adapter/sidecar/core/msg"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/pluginhost"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/store"
 	sdk "github.com/evoslurm/evoslurm/plugins/strategy"
 )
 
 // size returns the most that a strategy is asked at a time.
-func size(p *core.Problem) sdk.Size { return sdk.Size{Jobs: p.Jobs, Steps: p.Steps} }
+func size(p *msg.Problem) sdk.Size { return sdk.Size{Jobs: p.Jobs, Steps: p.Steps} }
 
 // strategyEvents writes what happened to strategies into the event log.
 func (c *Controller) strategyEvents() {
-	var rows []core.Effect
+	var rows []msg.Effect
 	for _, e := range c.strategies.Events() {
-		rows = append(rows, core.AddEvent{At: time.Now(), Kind: e.Kind, Detail: e.Detail})
+		rows = append(rows, msg.AddEvent{At: time.Now(), Kind: e.Kind, Detail: e.Detail})
 	}
 	if len(rows) > 0 {
 		c.books.write(rows)
@@ -70,7 +70,7 @@ func (c *Controller) swap(ctx context.Context, changes []*pluginhost.Change, cfg
 			for _, change := range changes {
 				change.Swap()
 			}
-			in := core.Configuration{Strategy: c.strategy(), Config: cfg}
+			in := msg.Configuration{Strategy: c.strategy(), Config: cfg}
 			c.cfg = now
 			c.step(in)
 		})
@@ -197,19 +197,19 @@ func (c *Controller) ReloadStrategies(ctx context.Context, caller string) ([]api
 }
 
 // resize has the policy in use, a plugin, say who grows or shrinks.
-func (c *Controller) resize(q core.Question) core.Resized {
+func (c *Controller) resize(q msg.Question) msg.Resized {
 	changes, err := c.strategies.Resize(q)
 	c.strategyEvents()
 	if err != nil {
-		return core.Resized{Fault: err.Error()}
+		return msg.Resized{Fault: err.Error()}
 	}
-	return core.Resized{Changes: changes}
+	return msg.Resized{Changes: changes}
 }
 
 // TryStrategy implements api.Backend: the strategy in use and the one to try
 // plan the same state, beside the loop.
 func (c *Controller) TryStrategy(ctx context.Context, name string, r api.StrategyRequest) (api.Trial, error) {
-	var p *core.Problem
+	var p *msg.Problem
 	if !c.onLoop(ctx, func() { p = c.core.Problem() }) {
 		return api.Trial{}, errNotRunning
 	}
@@ -234,7 +234,7 @@ func (c *Controller) TryStrategy(ctx context.Context, name string, r api.Strateg
 }
 
 // try plans the queue with a strategy.
-func (c *Controller) try(ctx context.Context, p *core.Problem, name string, parameters map[string]string) (api.StrategyPlan, []api.TrialJob, error) {
+func (c *Controller) try(ctx context.Context, p *msg.Problem, name string, parameters map[string]string) (api.StrategyPlan, []api.TrialJob, error) {
 	cycle, done, err := c.strategies.Try(ctx, name, parameters, size(p))
 	if err != nil {
 		return api.StrategyPlan{}, nil, err

@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/evoslurm/evoslurm/adapter/internal/config"
+	"github.com/evoslurm/evoslurm/adapter/sidecar/core/adopt"
+	"github.com/evoslurm/evoslurm/adapter/sidecar/core/state"
 	"github.com/evoslurm/evoslurm/slurmctl"
 )
 
@@ -13,13 +15,13 @@ import (
 // adopted, whether they wait or run already: a user can write their markers by hand.
 func TestPartsAreRefused(t *testing.T) {
 	for display, want := range map[string]string{"7_3": "job arrays cannot be planned", "7+0": "heterogeneous jobs cannot be planned"} {
-		for _, state := range []slurmctl.JobState{slurmctl.Pending, slurmctl.Running} {
+		for _, st := range []slurmctl.JobState{slurmctl.Pending, slurmctl.Running} {
 			c := newCore(config.Default(), time.Now())
-			s := &snapshot{nodes: []slurmctl.Node{{Name: "n1"}, {Name: "n2"}}}
-			r := &slurmctl.Job{ID: 7, Display: display, Heterogenous: strings.Contains(display, "+"), ArrayTasks: 1, State: state, Comment: "evo:v2;p=1@1m,2@1m;;"}
-			c.adoptIfAsked(s, r)
-			if why := c.refused[7].Reason; !strings.Contains(why, want) || len(c.active) > 0 {
-				t.Errorf("%s job %s: refused with %q, want %q; %d jobs are adopted", state, display, why, want, len(c.active))
+			s := &state.Snapshot{Nodes: []slurmctl.Node{{Name: "n1"}, {Name: "n2"}}}
+			r := &slurmctl.Job{ID: 7, Display: display, Heterogenous: strings.Contains(display, "+"), ArrayTasks: 1, State: st, Comment: "evo:v2;p=1@1m,2@1m;;"}
+			adopt.AdoptIfAsked(c, s, r)
+			if why := c.Refused[7].Reason; !strings.Contains(why, want) || len(c.Active) > 0 {
+				t.Errorf("%s job %s: refused with %q, want %q; %d jobs are adopted", st, display, why, want, len(c.Active))
 			}
 		}
 	}

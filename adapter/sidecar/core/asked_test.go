@@ -8,6 +8,10 @@ import (
 	"time"
 
 	"github.com/evoslurm/evoslurm/adapter/internal/config"
+	"github.com/evoslurm/evoslurm/adapter/sidecar/core/adopt"
+	"github.com/evoslurm/evoslurm/adapter/sidecar/core/msg"
+	"github.com/evoslurm/evoslurm/adapter/sidecar/core/state"
+	"github.com/evoslurm/evoslurm/adapter/sidecar/core/talk"
 	"github.com/evoslurm/evoslurm/slurmctl"
 )
 
@@ -27,42 +31,42 @@ func TestAskedAgain(t *testing.T) {
 		"unknown user":  {[]error{garbled, garbled}, true, 3, true},
 		"the last time": {[]error{garbled, garbled, garbled, garbled}, false, 5, true},
 		"for good":      {[]error{garbled, garbled, garbled, garbled, garbled}, false, 5, false},
-		"refused":       {[]error{fmt.Errorf("%w: no salloc", ErrSiteRefuses)}, false, 1, false},
+		"refused":       {[]error{fmt.Errorf("%w: no salloc", msg.ErrSiteRefuses)}, false, 1, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			start := time.Now()
 			c2 := newCore(config.Default(), start)
-			c2.snapshot = &snapshot{byID: map[slurmctl.JobID]*slurmctl.Job{7: {ID: 7, User: "user", UID: 1000}}}
-			c2.coming[7] = 1000
+			c2.Snapshot = &state.Snapshot{ByID: map[slurmctl.JobID]*slurmctl.Job{7: {ID: 7, User: "user", UID: 1000}}}
+			c2.Coming[7] = 1000
 			asked, last := 0, start
-			for c2.now = start; c2.now.Sub(start) < 10*time.Minute; c2.now = c2.now.Add(time.Second) {
-				a, known := c2.readAsked(c2.snapshot.byID[7], nil)
+			for c2.Now = start; c2.Now.Sub(start) < 10*time.Minute; c2.Now = c2.Now.Add(time.Second) {
+				a, known := adopt.ReadAsked(c2, c2.Snapshot.ByID[7], nil)
 				if known {
-					if (a.why() == nil) != c.ok {
-						t.Errorf("it is %v", a.why())
+					if (a.Why() == nil) != c.ok {
+						t.Errorf("it is %v", a.Why())
 					}
 					break
 				}
-				for _, e := range c2.effects {
-					task, ok := e.(Task)
+				for _, e := range c2.Effects {
+					task, ok := e.(msg.Task)
 					if !ok {
 						continue
 					}
-					if pause := c2.now.Sub(last); asked > 1 && !errors.Is(c.answers[asked-1], slurmctl.ErrUnreachable) && pause < 15*time.Second {
+					if pause := c2.Now.Sub(last); asked > 1 && !errors.Is(c.answers[asked-1], slurmctl.ErrUnreachable) && pause < 15*time.Second {
 						t.Errorf("asked for the %d. time after %v", asked+1, pause)
 					}
-					o := Outcome{Task: task.ID, Result: Asked{User: &slurmctl.User{Name: "user"}}}
+					o := msg.Outcome{Task: task.ID, Result: msg.Asked{User: &slurmctl.User{Name: "user"}}}
 					if asked < len(c.answers) && c.user {
-						o.Result = Asked{UserErr: c.answers[asked]}
+						o.Result = msg.Asked{UserErr: c.answers[asked]}
 					} else if asked < len(c.answers) {
 						o.Err = c.answers[asked]
 					}
-					c2.settled(o)
-					asked, last = asked+1, c2.now
+					settled(c2, o)
+					asked, last = asked+1, c2.Now
 				}
-				c2.effects = nil
-				if asked > 0 && asked <= len(c.answers) && errors.Is(c.answers[asked-1], garbled) && asked < askTries {
-					jobs := c2.View().Jobs
+				c2.Effects = nil
+				if asked > 0 && asked <= len(c.answers) && errors.Is(c.answers[asked-1], garbled) && asked < adopt.AskTries {
+					jobs := talk.ViewOf(c2).Jobs
 					if len(jobs) != 1 || jobs[0].ID != 7 || !strings.Contains(jobs[0].Reason, "is asked about again at") {
 						t.Fatalf("meanwhile evosqueue shows %+v", jobs)
 					}
@@ -94,24 +98,24 @@ func TestScriptAgain(t *testing.T) {
 			start := time.Now()
 			core := newCore(config.Default(), start)
 			asked := 0
-			for core.now = start; core.now.Sub(start) < 10*time.Minute; core.now = core.now.Add(time.Second) {
-				if read := core.readScript(7); read.known {
-					if read.asked != c.asked {
-						t.Errorf("it asks: %v", read.asked)
+			for core.Now = start; core.Now.Sub(start) < 10*time.Minute; core.Now = core.Now.Add(time.Second) {
+				if read := adopt.ReadScript(core, 7); read.Known {
+					if read.Asked != c.asked {
+						t.Errorf("it asks: %v", read.Asked)
 					}
 					break
 				}
-				for _, e := range core.effects {
-					if task, ok := e.(Task); ok {
-						o := Outcome{Task: task.ID, Result: Scripted{Asked: true}}
+				for _, e := range core.Effects {
+					if task, ok := e.(msg.Task); ok {
+						o := msg.Outcome{Task: task.ID, Result: msg.Scripted{Asked: true}}
 						if asked < len(c.answers) {
 							o.Err = c.answers[asked]
 						}
-						core.settled(o)
+						settled(core, o)
 						asked++
 					}
 				}
-				core.effects = nil
+				core.Effects = nil
 			}
 			if asked != c.want {
 				t.Errorf("asked for %d times, want %d", asked, c.want)

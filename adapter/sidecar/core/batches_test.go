@@ -2,15 +2,18 @@ package core
 
 import (
 	"testing"
+
+	"github.com/evoslurm/evoslurm/adapter/sidecar/core/plan"
+	"github.com/evoslurm/evoslurm/adapter/sidecar/core/slurm"
 )
 
 // TestBatches: nobody is overtaken near the front, and a long queue makes no more
 // batches than a short one.
 func TestBatches(t *testing.T) {
 	left, right, apart := []int{0, 1, 2}, []int{2, 3, 4}, []int{7, 8}
-	list := func(sets ...[]int) (all []candidate) {
+	list := func(sets ...[]int) (all []slurm.Candidate) {
 		for i, nodes := range sets {
-			all = append(all, candidate{nodes: nodes, earliest: int64(i)})
+			all = append(all, slurm.Candidate{Nodes: nodes, Earliest: int64(i)})
 		}
 		return all
 	}
@@ -25,9 +28,9 @@ func TestBatches(t *testing.T) {
 		{"one apart from both", [][]int{left, apart, right, apart, left}, []int{0, 1, 2, 1, 3}},
 	} {
 		got := make([]int, len(c.sets))
-		for b, batch := range batches(nil, list(c.sets...)) {
-			for _, j := range batch.jobs {
-				got[j.earliest] = b
+		for b, batch := range plan.Batches(nil, list(c.sets...)) {
+			for _, j := range batch.Jobs {
+				got[j.Earliest] = b
 			}
 		}
 		for i := range got {
@@ -41,20 +44,20 @@ func TestBatches(t *testing.T) {
 	for range 5000 {
 		turns = append(turns, left, right)
 	}
-	all := batches(nil, list(turns...))
-	if len(all) != orderedBatches+1 {
-		t.Fatalf("%d batches of 10,000 jobs that take turns, want %d", len(all), orderedBatches+1)
+	all := plan.Batches(nil, list(turns...))
+	if len(all) != plan.OrderedBatches+1 {
+		t.Fatalf("%d batches of 10,000 jobs that take turns, want %d", len(all), plan.OrderedBatches+1)
 	}
 	next := int64(0)
 	for b, batch := range all {
-		for k, j := range batch.jobs {
-			if want := next + int64(k); b < orderedBatches-1 && j.earliest != want {
-				t.Errorf("batch %d has job %d, want job %d", b, j.earliest, want)
+		for k, j := range batch.Jobs {
+			if want := next + int64(k); b < plan.OrderedBatches-1 && j.Earliest != want {
+				t.Errorf("batch %d has job %d, want job %d", b, j.Earliest, want)
 			}
-			if k > 0 && batch.jobs[k-1].earliest >= j.earliest {
-				t.Errorf("batch %d has job %d after job %d", b, j.earliest, batch.jobs[k-1].earliest)
+			if k > 0 && batch.Jobs[k-1].Earliest >= j.Earliest {
+				t.Errorf("batch %d has job %d after job %d", b, j.Earliest, batch.Jobs[k-1].Earliest)
 			}
 		}
-		next += int64(len(batch.jobs))
+		next += int64(len(batch.Jobs))
 	}
 }

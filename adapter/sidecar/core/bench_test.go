@@ -2,7 +2,7 @@ package core
 
 import (
 	"fmt"
-	"math/rand/v2"
+	rand "math/rand/v2"
 	"slices"
 	"testing"
 	"time"
@@ -11,6 +11,13 @@ import (
 	"github.com/evoslurm/evoslurm/adapter/internal/config"
 	"github.com/evoslurm/evoslurm/adapter/internal/drivemode"
 	"github.com/evoslurm/evoslurm/adapter/job/request"
+	"github.com/evoslurm/evoslurm/adapter/sidecar/core/adopt"
+	"github.com/evoslurm/evoslurm/adapter/sidecar/core/follow"
+	"github.com/evoslurm/evoslurm/adapter/sidecar/core/hold"
+	"github.com/evoslurm/evoslurm/adapter/sidecar/core/msg"
+	"github.com/evoslurm/evoslurm/adapter/sidecar/core/plan"
+	"github.com/evoslurm/evoslurm/adapter/sidecar/core/state"
+	"github.com/evoslurm/evoslurm/adapter/sidecar/core/talk"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/store/row"
 	"github.com/evoslurm/evoslurm/planner"
 	"github.com/evoslurm/evoslurm/slurmctl"
@@ -18,26 +25,26 @@ import (
 
 // crowd is a sidecar's view of a busy cluster of 1,000 nodes: 200 stock jobs that run on 950 of
 // them, 10,000 that wait, and 1,000 evolving jobs that wait.
-func crowd(b *testing.B) (*Core, *snapshot) {
+func crowd(b *testing.B) (*state.Core, *state.Snapshot) {
 	b.Helper()
 	const nodes, running, stock, evolving = 1000, 200, 10_000, 1000
 	random := rand.New(rand.NewPCG(1, 2))
 	now := time.Now().Truncate(time.Second)
 	c := newCore(config.Default(), now)
-	s := &snapshot{taken: now, byID: map[slurmctl.JobID]*slurmctl.Job{}, index: map[string]int{},
-		partitions: map[string]slurmctl.Partition{}, reservations: map[string]slurmctl.Reservation{}, inUse: set{}}
+	s := &state.Snapshot{Taken: now, ByID: map[slurmctl.JobID]*slurmctl.Job{}, Index: map[string]int{},
+		Partitions: map[string]slurmctl.Partition{}, Reservations: map[string]slurmctl.Reservation{}, InUse: msg.Set{}}
 	var names []string
 	for i := range nodes {
 		name := fmt.Sprintf("n%d", i+1)
-		s.nodes = append(s.nodes, slurmctl.Node{Name: name, State: "idle", CPUs: 4, Memory: 1000, Partitions: []string{"main"}})
-		names, s.index[name] = append(names, name), i
+		s.Nodes = append(s.Nodes, slurmctl.Node{Name: name, State: "idle", CPUs: 4, Memory: 1000, Partitions: []string{"main"}})
+		names, s.Index[name] = append(names, name), i
 	}
-	s.partitions["main"] = slurmctl.Partition{Name: "main", Up: true, Default: true, MaxTime: slurmctl.Unlimited, Nodes: names}
+	s.Partitions["main"] = slurmctl.Partition{Name: "main", Up: true, Default: true, MaxTime: slurmctl.Unlimited, Nodes: names}
 	id := slurmctl.JobID(0)
 	add := func(j slurmctl.Job) slurmctl.Job {
 		id++
 		j.ID, j.ArrayTasks, j.MinCPUs, j.Partition, j.User, j.UID, j.Exclusive = id, 1, 1, "main", "user", 1000, true
-		s.jobs = append(s.jobs, j)
+		s.Jobs = append(s.Jobs, j)
 		return j
 	}
 	at := 0
@@ -61,16 +68,16 @@ func crowd(b *testing.B) (*Core, *snapshot) {
 			p = append(p, planner.Step{Duration: int64(60 + random.IntN(1800)), Nodes: 1 + random.IntN(60)})
 		}
 		record := add(slurmctl.Job{State: slurmctl.Pending, Reason: "BeginTime", Priority: uint64(999_500 - i),
-			NumNodes: p[0].Nodes, TimeLimit: time.Duration(p.Duration()/60+2) * time.Minute, StartTime: now.Add(parked)})
+			NumNodes: p[0].Nodes, TimeLimit: time.Duration(p.Duration()/60+2) * time.Minute, StartTime: now.Add(adopt.Parked)})
 		values := &row.Job{ID: int64(record.ID), SlurmID: uint32(record.ID), User: "user", UID: 1000, Drive: "merge", State: row.Queued, Profile: p, Submitted: now}
-		j := &job{Job: values, record: record, asked: &slurmctl.JobRequest{}}
-		c.add(j)
+		j := &state.Job{Job: values, Record: record, Asked: &slurmctl.JobRequest{}}
+		adopt.Add(c, j)
 	}
-	for i := range s.jobs {
-		j := &s.jobs[i]
-		s.byID[j.ID] = j
+	for i := range s.Jobs {
+		j := &s.Jobs[i]
+		s.ByID[j.ID] = j
 		for _, n := range j.NodeList {
-			s.inUse[n] = true
+			s.InUse[n] = true
 		}
 	}
 	return c, s
@@ -80,32 +87,32 @@ func crowd(b *testing.B) (*Core, *snapshot) {
 // place. In late, jobs have not started on time, so everything is planned again. In still, nothing
 // happened. In end, one stock job ended early, or is back.
 func BenchmarkPlan(b *testing.B) {
-	for name, happens := range map[string]func(*snapshot, int){
+	for name, happens := range map[string]func(*state.Snapshot, int){
 		"late":  nil,
-		"still": func(*snapshot, int) {},
-		"end": func(s *snapshot, i int) {
-			s.jobs[0].State = []slurmctl.JobState{slurmctl.Running, slurmctl.Completing}[i%2]
+		"still": func(*state.Snapshot, int) {},
+		"end": func(s *state.Snapshot, i int) {
+			s.Jobs[0].State = []slurmctl.JobState{slurmctl.Running, slurmctl.Completing}[i%2]
 		},
 	} {
 		b.Run(name, func(b *testing.B) {
 			c, s := crowd(b)
-			begun := s.taken
+			begun := s.Taken
 			if happens != nil { // nobody can start yet
-				for i, n := range s.nodes {
-					if !s.inUse[n.Name] {
-						s.jobs[i%190].NodeList = append(slices.Clip(s.jobs[i%190].NodeList), n.Name)
+				for i, n := range s.Nodes {
+					if !s.InUse[n.Name] {
+						s.Jobs[i%190].NodeList = append(slices.Clip(s.Jobs[i%190].NodeList), n.Name)
 					}
 				}
 			}
 			for range 5 { // until preferred nodes are those of the plan
 				planNow(c, s)
 			}
-			c.savePlans()
-			c.effects = nil
+			c.SavePlans()
+			c.Effects = nil
 			for i := 0; b.Loop(); i++ {
-				if s.taken = s.taken.Add(time.Second); happens != nil {
+				if s.Taken = s.Taken.Add(time.Second); happens != nil {
 					happens(s, i)
-					s.taken = begun.Add(s.taken.Sub(begun) % (50 * time.Second)) // before anybody else ends
+					s.Taken = begun.Add(s.Taken.Sub(begun) % (50 * time.Second)) // before anybody else ends
 				}
 				planNow(c, s)
 			}
@@ -117,7 +124,7 @@ func BenchmarkPlan(b *testing.B) {
 func BenchmarkCandidates(b *testing.B) {
 	c, s := crowd(b)
 	for b.Loop() {
-		c.candidates(s, s.taken.Unix())
+		plan.Candidates(c, s, s.Taken.Unix())
 	}
 }
 
@@ -125,9 +132,9 @@ func BenchmarkCandidates(b *testing.B) {
 func BenchmarkView(b *testing.B) {
 	c, s := crowd(b)
 	planNow(c, s)
-	c.snapshot = s
+	c.Snapshot = s
 	for b.Loop() {
-		c.View()
+		talk.ViewOf(c)
 	}
 }
 
@@ -136,10 +143,10 @@ func BenchmarkFollow(b *testing.B) {
 	c, s := crowd(b)
 	planNow(c, s)
 	for b.Loop() {
-		c.follow(s)
-		c.followPlans(s)
-		c.adopt(s)
-		c.effects = nil
+		follow.Follow(c, s)
+		follow.FollowPlans(c, s)
+		adopt.Adopt(c, s)
+		c.Effects = nil
 	}
 }
 
@@ -149,36 +156,36 @@ func BenchmarkDelays(b *testing.B) {
 	for _, always := range []bool{true, false} {
 		b.Run(map[bool]string{true: "always", false: "still"}[always], func(b *testing.B) {
 			c, s := crowd(b)
-			c.cfg.MaxDelay = 100 * time.Hour
+			c.Config.MaxDelay = 100 * time.Hour
 			begun := 0
-			for _, j := range slices.Clone(c.active[:10]) { // each has a node, and five that are promised
-				node, more := s.nodes[950+begun].Name, []string{}
+			for _, j := range slices.Clone(c.Active[:10]) { // each has a node, and five that are promised
+				node, more := s.Nodes[950+begun].Name, []string{}
 				for k := range 4 {
-					more = append(more, s.nodes[960+4*begun+k].Name)
+					more = append(more, s.Nodes[960+4*begun+k].Name)
 				}
-				now := s.taken.Unix()
+				now := s.Taken.Unix()
 				j.Profile = planner.Profile{{Duration: 7200, Nodes: 1}, {Duration: 7200, Nodes: 5}}
-				j.State, j.Step, j.Started, j.StepStarted = row.Running, 1, s.taken, s.taken
-				j.record.State, j.record.NodeList, j.record.TimeLimit = slurmctl.Running, []string{node}, 5*time.Hour
-				j.record.EndTime = s.taken.Add(j.record.TimeLimit)
-				*s.byID[j.id()] = j.record
-				s.inUse[node] = true
-				j.held = []Part{{ID: j.id(), Step: 1, Nodes: []string{node}}}
-				j.plan = []plannedStep{{start: now, end: now + 7200, nodes: []string{node}}, {start: now + 7200, end: now + 14400, nodes: append(more, node)}}
+				j.State, j.Step, j.Started, j.StepStarted = row.Running, 1, s.Taken, s.Taken
+				j.Record.State, j.Record.NodeList, j.Record.TimeLimit = slurmctl.Running, []string{node}, 5*time.Hour
+				j.Record.EndTime = s.Taken.Add(j.Record.TimeLimit)
+				*s.ByID[j.BaseID()] = j.Record
+				s.InUse[node] = true
+				j.Held = []msg.Part{{ID: j.BaseID(), Step: 1, Nodes: []string{node}}}
+				j.Plan = []msg.PlannedStep{{Start: now, End: now + 7200, Nodes: []string{node}}, {Start: now + 7200, End: now + 14400, Nodes: append(more, node)}}
 				begun++
-				c.setHold(slurmctl.Reservation{Name: ownName{j.id(), 2, 1}.String(), Start: time.Unix(now+7200, 0), End: time.Unix(now+14400, 0), Nodes: more, Flags: holdFlags})
+				hold.SetHold(c, slurmctl.Reservation{Name: state.OwnName{j.BaseID(), 2, 1}.String(), Start: time.Unix(now+7200, 0), End: time.Unix(now+14400, 0), Nodes: more, Flags: msg.HoldFlags})
 			}
-			for i := range s.jobs {
-				s.jobs[i].TimeLimit = max(s.jobs[i].TimeLimit, 3*time.Hour)
+			for i := range s.Jobs {
+				s.Jobs[i].TimeLimit = max(s.Jobs[i].TimeLimit, 3*time.Hour)
 			}
 			for i := 0; b.Loop(); i++ {
 				if always {
-					s.jobs[0].Priority = uint64(i)
+					s.Jobs[0].Priority = uint64(i)
 				}
-				c.watchDelays(s)
-				c.effects = nil
+				hold.WatchDelays(c, s)
+				c.Effects = nil
 			}
-			if len(c.delays.jobs) == 0 {
+			if len(c.Delays.Jobs) == 0 {
 				b.Fatal("nobody is held up")
 			}
 		})
@@ -191,17 +198,17 @@ func BenchmarkDryRun(b *testing.B) {
 	for range 5 {
 		planNow(c, s)
 	}
-	c.snapshot = s
-	j := c.active[len(c.active)/2]
-	j.record.Comment, _ = request.Request{Profile: j.Profile, Drive: drivemode.Companion}.Marker()
+	c.Snapshot = s
+	j := c.Active[len(c.Active)/2]
+	j.Record.Comment, _ = request.Request{Profile: j.Profile, Drive: drivemode.Companion}.Marker()
 	req := &api.ChangeRequest{ID: "1", DryRun: true, Update: &api.Update{Profile: "10@10m,20@20m"}}
 	for b.Loop() {
-		t, err := c.target(j, req)
+		t, err := talk.Target(c, j, req)
 		if err != nil {
 			b.Fatal(err)
 		}
-		if tried := c.tryChange(s, j, t); tried.refused != "" || len(tried.plan) == 0 {
-			b.Fatalf("%q, planned %v", tried.refused, tried.plan)
+		if tried := talk.TryChange(c, s, j, t); tried.Refused != "" || len(tried.Plan) == 0 {
+			b.Fatalf("%q, planned %v", tried.Refused, tried.Plan)
 		}
 	}
 }
@@ -209,24 +216,24 @@ func BenchmarkDryRun(b *testing.B) {
 // BenchmarkGrow plans the growth of a running job by as many of up to 900 nodes as it can have, for an hour.
 func BenchmarkGrow(b *testing.B) {
 	c, s := crowd(b)
-	j := c.active[0]
+	j := c.Active[0]
 	j.Profile = planner.Profile{{Duration: 3600, Nodes: 10}, {Duration: 3600, Nodes: 5}}
-	j.State, j.Step, j.Started, j.StepStarted = row.Running, 1, s.taken, s.taken
-	j.held = []Part{{ID: j.id(), Step: 1, Nodes: nodeNames(951, 960)}}
-	j.record.State, j.record.TimeLimit, j.record.StartTime, j.record.EndTime = slurmctl.Running, 24*time.Hour, s.taken, s.taken.Add(24*time.Hour)
-	j.record.Comment, _ = request.Request{Profile: j.Profile, Drive: drivemode.Companion}.Marker()
-	c.refit(s, j, s.taken.Unix(), "")
+	j.State, j.Step, j.Started, j.StepStarted = row.Running, 1, s.Taken, s.Taken
+	j.Held = []msg.Part{{ID: j.BaseID(), Step: 1, Nodes: nodeNames(951, 960)}}
+	j.Record.State, j.Record.TimeLimit, j.Record.StartTime, j.Record.EndTime = slurmctl.Running, 24*time.Hour, s.Taken, s.Taken.Add(24*time.Hour)
+	j.Record.Comment, _ = request.Request{Profile: j.Profile, Drive: drivemode.Companion}.Marker()
+	follow.Refit(c, s, j, s.Taken.Unix(), "")
 	for range 5 {
 		planNow(c, s)
 	}
-	c.snapshot = s
+	c.Snapshot = s
 	req := &api.ChangeRequest{ID: "1", DryRun: true, Grow: &api.Grow{Nodes: 900, Min: 1, For: 3600}}
 	for b.Loop() {
-		t, err := c.target(j, req)
+		t, err := talk.Target(c, j, req)
 		if err != nil {
 			b.Fatal(err)
 		}
-		c.tryChange(s, j, t)
+		talk.TryChange(c, s, j, t)
 	}
 }
 
@@ -234,8 +241,8 @@ func BenchmarkGrow(b *testing.B) {
 func BenchmarkCopied(b *testing.B) {
 	c, s := crowd(b)
 	planNow(c, s)
-	c.snapshot = s
+	c.Snapshot = s
 	for b.Loop() {
-		c.copied()
+		talk.CopyAll(c)
 	}
 }

@@ -6,37 +6,40 @@ import (
 	"testing"
 	"time"
 
-	"pgregory.net/rapid"
-
 	"github.com/evoslurm/evoslurm/adapter/internal/config"
 	"github.com/evoslurm/evoslurm/adapter/internal/drivemode"
+	"github.com/evoslurm/evoslurm/adapter/sidecar/core/follow"
+	"github.com/evoslurm/evoslurm/adapter/sidecar/core/hold"
+	"github.com/evoslurm/evoslurm/adapter/sidecar/core/msg"
+	"github.com/evoslurm/evoslurm/adapter/sidecar/core/state"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/store/row"
 	"github.com/evoslurm/evoslurm/slurmctl"
+	"pgregory.net/rapid"
 )
 
 const sharesNow = 1_800_000_000
 
 // sharesCore returns a core that has seen a cluster of 16 nodes: partition main has all, and
 // partition half the first eight.
-func sharesCore(cfg config.Config) *Core {
+func sharesCore(cfg config.Config) *state.Core {
 	var nodes []slurmctl.Node
 	var names []string
 	for i := range 16 {
 		names = append(names, fmt.Sprintf("n%d", i+1))
 		nodes = append(nodes, slurmctl.Node{Name: names[i], State: "idle"})
 	}
-	c := New(Site{Root: true}, cfg, Strategy{}, time.Unix(sharesNow, 0))
-	c.snapshot = newSnapshot(Observation{Begun: c.now, Nodes: nodes,
+	c := state.New(msg.Site{Root: true}, cfg, msg.Strategy{}, time.Unix(sharesNow, 0))
+	c.Snapshot = follow.NewSnapshot(msg.Observation{Begun: c.Now, Nodes: nodes,
 		Partitions: []slurmctl.Partition{{Name: "main", Up: true, Nodes: names}, {Name: "half", Up: true, Nodes: names[:8]}}}, nil)
 	return c
 }
 
 // sharesJob adds a running job, or a queued one.
-func sharesJob(c *Core, id int, user, partition string, state row.State) *job {
-	j := &job{Job: &row.Job{ID: int64(id), SlurmID: uint32(id), User: user, Account: "acct-" + user, Partition: partition, Drive: "merge", State: state, Step: 1}}
-	c.setMode(j)
-	c.active = append(c.active, j)
-	c.byID[j.id()] = j
+func sharesJob(c *state.Core, id int, user, partition string, st row.State) *state.Job {
+	j := &state.Job{Job: &row.Job{ID: int64(id), SlurmID: uint32(id), User: user, Account: "acct-" + user, Partition: partition, Drive: "merge", State: st, Step: 1}}
+	state.SetMode(c, j)
+	c.Active = append(c.Active, j)
+	c.ByID[j.BaseID()] = j
 	return j
 }
 
@@ -50,29 +53,29 @@ func TestSharesHold(t *testing.T) {
 			*s = config.Shares{Reservations: rapid.IntRange(1, 100).Draw(t, "share"), Nodes: rapid.IntRange(1, 100).Draw(t, "share"), NodeHours: rapid.IntRange(1, 100).Draw(t, "share")}
 		}
 		c := sharesCore(cfg)
-		var all []hold
+		var all []state.Hold
 		for id := range rapid.IntRange(1, 8).Draw(t, "jobs") {
 			j := sharesJob(c, id+1, rapid.SampledFrom([]string{"alice", "bob", "carol"}).Draw(t, "user"), "main", row.Running)
 			at := int64(sharesNow)
 			for step := range rapid.IntRange(1, 5).Draw(t, "steps") {
 				at += int64(rapid.IntRange(0, 1500).Draw(t, "seconds"))
 				from := rapid.IntRange(0, 15).Draw(t, "from")
-				h := hold{job: j, step: step + 2, start: at}
+				h := state.Hold{Job: j, Step: step + 2, Start: at}
 				for n := from; n < min(from+rapid.IntRange(1, 8).Draw(t, "nodes"), 16); n++ {
-					h.nodes = append(h.nodes, fmt.Sprintf("n%d", n+1))
+					h.Nodes = append(h.Nodes, fmt.Sprintf("n%d", n+1))
 				}
-				h.from = make([]int64, len(h.nodes))
+				h.From = make([]int64, len(h.Nodes))
 				all = append(all, h)
 			}
 		}
-		kept := c.allowed(slices.Clone(all), sharesNow)
+		kept := hold.Allowed(c, slices.Clone(all), sharesNow)
 		checkShares(t, &cfg, kept)
-		for _, j := range c.active {
-			held := slices.ContainsFunc(kept, func(h hold) bool { return h.job == j })
-			if j.unheld == nil != (len(j.deferred) == 0) || j.unheld != nil && (j.unheld.key == "" || j.unheld.by < sharesNow || j.unheld.words(c) == "") {
-				t.Fatalf("job %d: %v deferred, %+v", j.SlurmID, j.deferred, j.unheld)
+		for _, j := range c.Active {
+			held := slices.ContainsFunc(kept, func(h state.Hold) bool { return h.Job == j })
+			if j.Unheld == nil != (len(j.Deferred) == 0) || j.Unheld != nil && (j.Unheld.Key == "" || j.Unheld.By < sharesNow || j.Unheld.Words(c) == "") {
+				t.Fatalf("job %d: %v deferred, %+v", j.SlurmID, j.Deferred, j.Unheld)
 			}
-			if !held && j.unheld == nil {
+			if !held && j.Unheld == nil {
 				t.Fatalf("job %d has nothing held, and does not say why", j.SlurmID)
 			}
 		}
@@ -80,24 +83,24 @@ func TestSharesHold(t *testing.T) {
 }
 
 // checkShares counts by hand.
-func checkShares(t *rapid.T, cfg *config.Config, kept []hold) {
+func checkShares(t *rapid.T, cfg *config.Config, kept []state.Hold) {
 	if len(kept) > cfg.MaxHolds {
 		t.Fatalf("%d holds, max_holds is %d", len(kept), cfg.MaxHolds)
 	}
 	type key struct{ scope, of string }
-	count, largest, nodes, seconds := map[key]int{}, map[key]int{}, map[key]set{}, map[key]int64{}
+	count, largest, nodes, seconds := map[key]int{}, map[key]int{}, map[key]msg.Set{}, map[key]int64{}
 	for _, h := range kept {
-		for _, k := range []key{{"job", fmt.Sprint(h.job.SlurmID)}, {"user", h.job.User}, {"account", h.job.Account}, {"partition", ""}} {
+		for _, k := range []key{{"job", fmt.Sprint(h.Job.SlurmID)}, {"user", h.Job.User}, {"account", h.Job.Account}, {"partition", ""}} {
 			count[k]++
-			if h.start <= sharesNow {
+			if h.Start <= sharesNow {
 				continue
 			}
 			if nodes[k] == nil {
-				nodes[k] = set{}
+				nodes[k] = msg.Set{}
 			}
-			nodes[k].add(h.nodes)
-			largest[k] = max(largest[k], len(h.nodes))
-			seconds[k] += int64(len(h.nodes)) * (h.start - sharesNow)
+			nodes[k].Add(h.Nodes)
+			largest[k] = max(largest[k], len(h.Nodes))
+			seconds[k] += int64(len(h.Nodes)) * (h.Start - sharesNow)
 		}
 	}
 	for k, n := range count {
@@ -122,20 +125,20 @@ func TestSharesAreFair(t *testing.T) {
 	cfg.HoldShares.Job = cfg.HoldShares.User
 	c := sharesCore(cfg)
 	greedy, other := sharesJob(c, 1, "alice", "main", row.Running), sharesJob(c, 2, "bob", "main", row.Running)
-	var all []hold
+	var all []state.Hold
 	for step := range 30 {
-		all = append(all, hold{job: greedy, step: step + 2, start: sharesNow + int64(step)*10, nodes: []string{"n1"}, from: []int64{0}})
-		c.holdNames[holdKey{1, step + 2}] = fmt.Sprint("evo_1_", step+2, "_1") // and has it already
+		all = append(all, state.Hold{Job: greedy, Step: step + 2, Start: sharesNow + int64(step)*10, Nodes: []string{"n1"}, From: []int64{0}})
+		c.HoldNames[state.HoldKey{1, step + 2}] = fmt.Sprint("evo_1_", step+2, "_1") // and has it already
 	}
 	for step := range 4 {
-		all = append(all, hold{job: other, step: step + 2, start: sharesNow + 3000, nodes: []string{"n2"}, from: []int64{0}})
+		all = append(all, state.Hold{Job: other, Step: step + 2, Start: sharesNow + 3000, Nodes: []string{"n2"}, From: []int64{0}})
 	}
-	kept := c.allowed(all, sharesNow)
-	mine := slices.DeleteFunc(slices.Clone(kept), func(h hold) bool { return h.job != other })
+	kept := hold.Allowed(c, all, sharesNow)
+	mine := slices.DeleteFunc(slices.Clone(kept), func(h state.Hold) bool { return h.Job != other })
 	if len(kept) != 10 || len(mine) != 4 {
 		t.Errorf("%d holds, %d of the other user; want 10 and 4", len(kept), len(mine))
 	}
-	if b := greedy.unheld; b == nil || b.step != 8 || b.key != "max_holds" {
+	if b := greedy.Unheld; b == nil || b.Step != 8 || b.Key != "max_holds" {
 		t.Errorf("the greedy user sees %+v", b)
 	}
 }
@@ -145,16 +148,16 @@ func TestSharesOverPartitions(t *testing.T) {
 	cfg := config.Default()
 	cfg.HoldShares.User.Nodes = 50
 	c := sharesCore(cfg)
-	var all []hold
+	var all []state.Hold
 	for id, partition := range []string{"half", "main"} {
 		j := sharesJob(c, id+1, "alice", partition, row.Running)
-		h := hold{job: j, step: 2, start: sharesNow + 60}
+		h := state.Hold{Job: j, Step: 2, Start: sharesNow + 60}
 		for n := range 8 {
-			h.nodes = append(h.nodes, fmt.Sprintf("n%d", n+1+8*id))
+			h.Nodes = append(h.Nodes, fmt.Sprintf("n%d", n+1+8*id))
 		}
 		all = append(all, h)
 	}
-	if kept := c.allowed(all, sharesNow); len(kept) != 1 || kept[0].job.SlurmID != 1 {
+	if kept := hold.Allowed(c, all, sharesNow); len(kept) != 1 || kept[0].Job.SlurmID != 1 {
 		t.Errorf("%d holds: 16 of 16 nodes of partition main are held for a user who may have 8", len(kept))
 	}
 }
@@ -162,38 +165,38 @@ func TestSharesOverPartitions(t *testing.T) {
 // TestGains: what a plan brings at each step, until when, and when the job had it before.
 func TestGains(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		j := &job{Job: &row.Job{Step: rapid.IntRange(0, 2).Draw(t, "step"), Drive: rapid.SampledFrom([]string{"merge", "chain"}).Draw(t, "drive")}}
-		j.mode = modes[drivemode.Mode(j.Drive)]
+		j := &state.Job{Job: &row.Job{Step: rapid.IntRange(0, 2).Draw(t, "step"), Drive: rapid.SampledFrom([]string{"merge", "chain"}).Draw(t, "drive")}}
+		j.Mode = state.Modes[drivemode.Mode(j.Drive)]
 		for i := range rapid.IntRange(2, 7).Draw(t, "steps") {
-			step := plannedStep{start: int64(10 * (i + 1)), end: int64(10 * (i + 2))}
+			step := msg.PlannedStep{Start: int64(10 * (i + 1)), End: int64(10 * (i + 2))}
 			for n := range 5 {
 				if n == 0 || rapid.Bool().Draw(t, "has") {
-					step.nodes = append(step.nodes, fmt.Sprint("n", n))
+					step.Nodes = append(step.Nodes, fmt.Sprint("n", n))
 				}
 			}
-			j.plan = append(j.plan, step)
+			j.Plan = append(j.Plan, step)
 		}
 		if j.Step > 0 {
-			j.held = []Part{{Nodes: j.plan[j.Step-1].nodes}}
+			j.Held = []msg.Part{{Nodes: j.Plan[j.Step-1].Nodes}}
 		}
-		for _, g := range j.gained() {
-			i := g.step - 1
-			end := j.plan[i].end
-			for k := i + 1; j.mode.carriesNodes && k < len(j.plan) && len(Without(g.nodes, j.plan[k].nodes)) == 0; k++ {
-				end = j.plan[k].end
+		for _, g := range hold.Gained(j) {
+			i := g.Step - 1
+			end := j.Plan[i].End
+			for k := i + 1; j.Mode.CarriesNodes && k < len(j.Plan) && len(msg.Without(g.Nodes, j.Plan[k].Nodes)) == 0; k++ {
+				end = j.Plan[k].End
 			}
-			if g.end != end {
-				t.Fatalf("step %d: until %d, want %d", g.step, g.end, end)
+			if g.End != end {
+				t.Fatalf("step %d: until %d, want %d", g.Step, g.End, end)
 			}
-			for k, name := range g.nodes {
+			for k, name := range g.Nodes {
 				from := int64(0)
 				for before := max(j.Step-1, 0); before < i; before++ {
-					if slices.Contains(j.plan[before].nodes, name) {
-						from = j.plan[before].end
+					if slices.Contains(j.Plan[before].Nodes, name) {
+						from = j.Plan[before].End
 					}
 				}
-				if g.from[k] != from {
-					t.Fatalf("step %d: %s was the job's until %d, want %d", g.step, name, g.from[k], from)
+				if g.From[k] != from {
+					t.Fatalf("step %d: %s was the job's until %d, want %d", g.Step, name, g.From[k], from)
 				}
 			}
 		}

@@ -5,6 +5,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/evoslurm/evoslurm/adapter/sidecar/core/act"
+	"github.com/evoslurm/evoslurm/adapter/sidecar/core/msg"
+	"github.com/evoslurm/evoslurm/adapter/sidecar/core/state"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/store/row"
 	"github.com/evoslurm/evoslurm/slurmctl"
 )
@@ -13,24 +16,24 @@ import (
 // only waits for another does. Plans are made so that nobody comes into that, so no history shows it.
 func TestDeadlock(t *testing.T) {
 	b := newBench(t, 4)
-	now := b.s.taken
-	waits := func(id int, has, gets string) *job {
+	now := b.s.Taken
+	waits := func(id int, has, gets string) *state.Job {
 		j := b.evolving(id, 1, "1@10m,2@10m", 15*time.Minute)
-		j.State, j.Step, j.StepStarted, j.StepEnded, j.extend = row.Waiting, 1, now.Add(-10*time.Minute), now, true
-		j.held = []Part{{ID: slurmctl.JobID(id), Step: 1, Nodes: []string{has}}}
-		j.record.State, j.record.NodeList, j.record.EndTime = slurmctl.Running, []string{has}, now.Add(5*time.Minute)
-		j.plan = []plannedStep{{start: now.Add(-10 * time.Minute).Unix(), end: now.Unix(), nodes: []string{has}},
-			{start: now.Unix(), end: now.Add(10 * time.Minute).Unix(), nodes: []string{has, gets}}}
+		j.State, j.Step, j.StepStarted, j.StepEnded, j.Extend = row.Waiting, 1, now.Add(-10*time.Minute), now, true
+		j.Held = []msg.Part{{ID: slurmctl.JobID(id), Step: 1, Nodes: []string{has}}}
+		j.Record.State, j.Record.NodeList, j.Record.EndTime = slurmctl.Running, []string{has}, now.Add(5*time.Minute)
+		j.Plan = []msg.PlannedStep{{Start: now.Add(-10 * time.Minute).Unix(), End: now.Unix(), Nodes: []string{has}},
+			{Start: now.Unix(), End: now.Add(10 * time.Minute).Unix(), Nodes: []string{has, gets}}}
 		return j
 	}
 	first, second, third := waits(1, "n1", "n2"), waits(2, "n2", "n1"), waits(3, "n3", "n1")
-	for j, other := range map[*job]*job{first: second, second: first, third: nil} {
-		if got := b.deadlocked(j); got != other {
+	for j, other := range map[*state.Job]*state.Job{first: second, second: first, third: nil} {
+		if got := act.Deadlocked(b.Core, j); got != other {
 			t.Errorf("job %d is in a deadlock with %v, want %v", j.SlurmID, got, other)
 		}
-		raised := len(b.shortParts(b.s, j)) > 0
-		if raised != (other == nil) || strings.Contains(j.short, "waits for nodes of") == raised {
-			t.Errorf("job %d: limit raised: %v; %s", j.SlurmID, raised, j.short)
+		raised := len(act.ShortParts(b.Core, b.s, j)) > 0
+		if raised != (other == nil) || strings.Contains(j.Short, "waits for nodes of") == raised {
+			t.Errorf("job %d: limit raised: %v; %s", j.SlurmID, raised, j.Short)
 		}
 	}
 }

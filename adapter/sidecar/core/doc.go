@@ -4,43 +4,36 @@
 //
 //	effects := core.Step(now, inputs...)
 //
-// An [Input] reports what has happened: Slurm was observed, an effect has an outcome, a job's
-// script calls next, a strategy has answered, or the configuration has changed. An [Effect]
-// describes what the shell must do: change or query Slurm ([Task]), have the strategy make a plan
-// ([Plan]), write rows ([Write]), send a reply, write a log line, or call again at some time. Inputs
+// A [msg.Input] reports what has happened: Slurm was observed, an effect has an outcome, a job's
+// script calls next, a strategy has answered, or the configuration has changed. A [msg.Effect]
+// describes what the shell must do: change or query Slurm ([msg.Task]), have the strategy make a plan
+// ([msg.Plan]), write rows ([msg.Write]), send a reply, write a log line, or call again at some time. Inputs
 // and effects are plain values. They can be printed, compared and saved. So the same core runs
 // beside a live Slurm (package controller), and over a model of Slurm in virtual time.
 //
-// [Core.Step] has this order:
+// The core is a stack of rooms. A room is a package of functions over the state, and imports only
+// rooms below it:
 //
-//	observe  a poll of Slurm replaces the one before             observe.go, pace.go, marks.go
-//	adopt    parked jobs with a marker become evolving jobs       adopt.go, asked.go, request.go
-//	         what malleable jobs take beyond their profiles       sizes.go
-//	         what their drive modes mean on this site             drivetable.go
-//	         jobs whose handling ended the sidecar are set aside   aside.go
-//	follow   what became of the known jobs                        follow.go, replaced.go, suspended.go, kept.go, refit.go
-//	plan     every evolving job together with all that runs       occupancy.go, plan.go, problem.go, age.go, partitions.go
-//	         which alternative a moldable job gets, and has in Slurm       moldable.go
-//	manage   which malleable jobs may have more than planned          malleable.go, manage.go, policy.go
-//	act      start, grow, shrink, one action per job at a time    act.go, start.go, resize.go, bring.go
-//	         how long Slurm lets a job run                         timelimit.go, deadlock.go
-//	hold     nodes of coming starts and growths, as reservations  holds.go, holdsync.go
-//	         as far as shares allow, for jobs in time            bounds.go, lapse.go
-//	         as far as they do not make stock jobs late           delay.go, giveway.go
-//	         jobs that get into a hold for another job            intruders.go
-//	         what holds keep from waiting jobs                    price.go
-//	switch   nodes of holds on, if Slurm saves power              power.go
-//	mirror   planned starts, for squeue and for Slurm             mirror.go
-//	         why each job is where it is, in words                reason.go
-//	answer   waiting scripts, and requests for changes            calls.go, change.go
-//	         whether a change is possible, on a copy              attempt.go, trychange.go
-//	         how many events users cause by asking                 muted.go
-//	         offers to malleable applications, and their answers  offers.go
-//	         progress of applications, and their speed by nodes   progress.go
+//	core     Step: the order of everything; settled tasks          core.go, api.go, still.go
+//	talk     answers to scripts and users: calls, changes, what is shown
+//	act      starts, growths, shrinks; one action per job at a time
+//	lend     nodes beyond the plan for malleable jobs, and offers
+//	hold     reservations for coming steps, within shares and the delay budget; power; price
+//	follow   what became of the known jobs, and their plans; when to poll
+//	adopt    parked jobs with a marker become evolving jobs
+//	plan     who is planned, where, and the problem for the strategy
+//	slurm    what Slurm would do: eligibility, limits, rank, age, what is busy
+//	state    what is known, with verbs that change it; pending tasks; the table of drive modes
+//	msg      inputs, effects, and problems: what the shell sees
+//
+// In a room, a file that is named after another room holds what that room's subject needs so far down.
+//
+// [Core.Step] has this order: observe a poll, adopt, follow, plan; then, once the strategy has answered,
+// manage malleable jobs, act, hold, switch nodes on, mirror planned starts, and answer calls.
 //
 // Changes of Slurm take time: slurmctld may delay a change for seconds. Until the outcome of an
 // action is known, the job is busy, and the core starts no other action for it. The core then
-// derives what is due from the state again, never from a queue (work.go). A poll may be older than
+// derives what is due from the state again, never from a queue (state/work.go). A poll may be older than
 // changes made since. So the core ignores a poll for a job that is busy, or was touched after the
 // poll began. If the sidecar is killed at any point, it polls again after a restart and continues.
 //

@@ -10,6 +10,9 @@ import (
 
 	"github.com/evoslurm/evoslurm/adapter/internal/config"
 	"github.com/evoslurm/evoslurm/adapter/internal/drivemode"
+	"github.com/evoslurm/evoslurm/adapter/sidecar/core/adopt"
+	"github.com/evoslurm/evoslurm/adapter/sidecar/core/state"
+	"github.com/evoslurm/evoslurm/adapter/sidecar/core/talk"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/store/row"
 	"github.com/evoslurm/evoslurm/planner"
 	"github.com/evoslurm/evoslurm/slurmctl"
@@ -44,12 +47,12 @@ chain+account+once+stepmgr: stepsAreJobs staysInHold waitsForPrologs works
 `
 
 // words returns the names of a behaviour's columns that hold.
-func (b behaviour) words() string {
+func words(b state.Behaviour) string {
 	var names []string
 	v := reflect.ValueOf(b)
 	for i := range v.NumField() {
 		if v.Field(i).Bool() {
-			names = append(names, v.Type().Field(i).Name)
+			names = append(names, strings.ToLower(v.Type().Field(i).Name[:1])+v.Type().Field(i).Name[1:])
 		}
 	}
 	return strings.Join(names, " ")
@@ -60,14 +63,14 @@ func TestDriveTable(t *testing.T) {
 	var got strings.Builder
 	for _, mode := range []drivemode.Mode{drivemode.Merge, drivemode.Companion, drivemode.Chain} {
 		for i := range 8 {
-			on := siteFacts{updatesNeedAccount: i&1 != 0, resizesOnce: i&2 != 0, stepManagers: i&4 != 0}
+			on := state.SiteFacts{UpdatesNeedAccount: i&1 != 0, ResizesOnce: i&2 != 0, StepManagers: i&4 != 0}
 			name := string(mode)
 			for k, fact := range []string{"+account", "+once", "+stepmgr"} {
 				if i&(1<<k) != 0 {
 					name += fact
 				}
 			}
-			fmt.Fprintf(&got, "%s: %s\n", name, behaviourOf(mode, on).words())
+			fmt.Fprintf(&got, "%s: %s\n", name, words(state.BehaviourOf(mode, on)))
 		}
 	}
 	want := strings.Split(strings.TrimSpace(rows), "\n")
@@ -82,30 +85,30 @@ func TestDriveTable(t *testing.T) {
 // its request has been read.
 func TestDriveRowIsCurrent(t *testing.T) {
 	c := newCore(config.Default(), time.Now())
-	j := &job{Job: &row.Job{SlurmID: 7, Drive: string(drivemode.Merge), Profile: planner.Profile{{Duration: 60, Nodes: 1}}}}
-	check := func(when string, mode drivemode.Mode, on siteFacts) {
+	j := &state.Job{Job: &row.Job{SlurmID: 7, Drive: string(drivemode.Merge), Profile: planner.Profile{{Duration: 60, Nodes: 1}}}}
+	check := func(when string, mode drivemode.Mode, on state.SiteFacts) {
 		t.Helper()
-		if want := behaviourOf(mode, on); j.mode != want {
-			t.Errorf("%s: %s, want %s", when, j.mode.words(), want.words())
+		if want := state.BehaviourOf(mode, on); j.Mode != want {
+			t.Errorf("%s: %s, want %s", when, words(j.Mode), words(want))
 		}
 	}
-	c.add(j)
-	check("adopted", drivemode.Merge, siteFacts{})
-	c.setFacts(siteFacts{resizesOnce: true, stepManagers: true})
-	check("it may have a step manager", drivemode.Merge, siteFacts{resizesOnce: true, stepManagers: true})
-	c.mayUpdate(false)
-	check("Slurm rejects updates", drivemode.Merge, siteFacts{updatesNeedAccount: true, resizesOnce: true, stepManagers: true})
-	c.snapshot = &snapshot{byID: map[slurmctl.JobID]*slurmctl.Job{7: {ID: 7}}}
-	c.asked[7] = &asked{known: true}
-	c.learnAll(c.snapshot)
-	check("it has no step manager", drivemode.Merge, siteFacts{updatesNeedAccount: true, resizesOnce: true})
-	c.mayUpdate(true)
-	c.turn(j, errors.New("no merging"))
-	check("turned", drivemode.Companion, siteFacts{resizesOnce: true})
-	if err := c.checkJobs(); err != nil {
+	adopt.Add(c, j)
+	check("adopted", drivemode.Merge, state.SiteFacts{})
+	state.SetFacts(c, state.SiteFacts{ResizesOnce: true, StepManagers: true})
+	check("it may have a step manager", drivemode.Merge, state.SiteFacts{ResizesOnce: true, StepManagers: true})
+	c.MayUpdate(false)
+	check("Slurm rejects updates", drivemode.Merge, state.SiteFacts{UpdatesNeedAccount: true, ResizesOnce: true, StepManagers: true})
+	c.Snapshot = &state.Snapshot{ByID: map[slurmctl.JobID]*slurmctl.Job{7: {ID: 7}}}
+	c.Asked[7] = &state.RequestRead{Known: true}
+	adopt.LearnAll(c, c.Snapshot)
+	check("it has no step manager", drivemode.Merge, state.SiteFacts{UpdatesNeedAccount: true, ResizesOnce: true})
+	c.MayUpdate(true)
+	c.Turn(j, errors.New("no merging"))
+	check("turned", drivemode.Companion, state.SiteFacts{ResizesOnce: true})
+	if err := talk.CheckJobs(c); err != nil {
 		t.Error(err)
 	}
-	if j.mode = modes[drivemode.Chain]; c.checkJobs() == nil {
+	if j.Mode = state.Modes[drivemode.Chain]; talk.CheckJobs(c) == nil {
 		t.Error("a job with another mode's row passes the check")
 	}
 }

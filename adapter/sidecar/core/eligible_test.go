@@ -4,14 +4,16 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/evoslurm/evoslurm/adapter/sidecar/core/slurm"
+	"github.com/evoslurm/evoslurm/adapter/sidecar/core/state"
 	"github.com/evoslurm/evoslurm/slurmctl"
 )
 
 func TestEligibleTellsRequestsApart(t *testing.T) {
-	s := &snapshot{index: map[string]int{"a": 0, "b": 1, "c": 2},
-		nodes: []slurmctl.Node{{Name: "a", CPUs: 4, Memory: 100, Features: []string{"x"}}, {Name: "b", CPUs: 8, Memory: 200, Features: []string{"x", "y"}, GRES: "gpu:v100:2"},
+	s := &state.Snapshot{Index: map[string]int{"a": 0, "b": 1, "c": 2},
+		Nodes: []slurmctl.Node{{Name: "a", CPUs: 4, Memory: 100, Features: []string{"x"}}, {Name: "b", CPUs: 8, Memory: 200, Features: []string{"x", "y"}, GRES: "gpu:v100:2"},
 			{Name: "c", CPUs: 8, Memory: 100, GRES: "gpu:a100:4(S:0-1),nvme:1"}},
-		partitions: map[string]slurmctl.Partition{"all": {Up: true, Nodes: []string{"a", "b", "c"}}, "two": {Up: true, Nodes: []string{"a", "b"}}}}
+		Partitions: map[string]slurmctl.Partition{"all": {Up: true, Nodes: []string{"a", "b", "c"}}, "two": {Up: true, Nodes: []string{"a", "b"}}}}
 	for range 2 { // found, then remembered
 		for _, want := range []struct {
 			job   slurmctl.Job
@@ -31,14 +33,14 @@ func TestEligibleTellsRequestsApart(t *testing.T) {
 			{slurmctl.Job{Partition: "all"}, []int{2}, []slurmctl.GRES{{Name: "gpu", Type: "a100", Count: 2}}},
 			{slurmctl.Job{Partition: "all"}, nil, []slurmctl.GRES{{Name: "gpu", Count: 5}}},
 		} {
-			if got, err := s.eligible(&want.job, want.gres); err != nil || !slices.Equal(got, want.nodes) {
+			if got, err := slurm.Eligible(s, &want.job, want.gres); err != nil || !slices.Equal(got, want.nodes) {
 				t.Errorf("%+v: %v, %v; want %v", want.job, got, err, want.nodes)
 			}
 		}
-		if _, err := s.eligible(&slurmctl.Job{Partition: "all", Heterogenous: true}, nil); err == nil {
+		if _, err := slurm.Eligible(s, &slurmctl.Job{Partition: "all", Heterogenous: true}, nil); err == nil {
 			t.Error("a heterogeneous job is planned")
 		}
-		if _, err := s.eligible(&slurmctl.Job{Partition: "all", Features: "[x|y]"}, nil); err == nil {
+		if _, err := slurm.Eligible(s, &slurmctl.Job{Partition: "all", Features: "[x|y]"}, nil); err == nil {
 			t.Error("a constraint for all nodes together is planned")
 		}
 	}

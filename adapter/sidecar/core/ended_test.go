@@ -5,17 +5,20 @@ import (
 	"time"
 
 	"github.com/evoslurm/evoslurm/adapter/internal/config"
+	"github.com/evoslurm/evoslurm/adapter/sidecar/core/adopt"
+	"github.com/evoslurm/evoslurm/adapter/sidecar/core/msg"
+	"github.com/evoslurm/evoslurm/adapter/sidecar/core/talk"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/store/row"
 )
 
 // TestEndedAgain: a job that was taken for ended and is adopted again is shown once.
 func TestEndedAgain(t *testing.T) {
 	c := newCore(config.Default(), time.Now())
-	c.Step(time.Now(), Books{Ended: []BookedJob{{Job: row.Job{ID: 1, SlurmID: 1, State: row.Ended}}, {Job: row.Job{ID: 2, SlurmID: 2, State: row.Ended}}}})
-	again := c.ended[0]
+	step(c, time.Now(), msg.Books{Ended: []msg.BookedJob{{Job: row.Job{ID: 1, SlurmID: 1, State: row.Ended}}, {Job: row.Job{ID: 2, SlurmID: 2, State: row.Ended}}}})
+	again := c.Ended[0]
 	again.State = row.Running
-	c.add(again)
-	if v := c.View(); len(v.Ended) != 1 || v.Ended[0].ID != 2 || len(v.Jobs) != 1 || v.Jobs[0].ID != 1 {
+	adopt.Add(c, again)
+	if v := talk.ViewOf(c); len(v.Ended) != 1 || v.Ended[0].ID != 2 || len(v.Jobs) != 1 || v.Jobs[0].ID != 1 {
 		t.Errorf("%+v", v)
 	}
 }

@@ -8,6 +8,11 @@ import (
 	"github.com/evoslurm/evoslurm/adapter/internal/config"
 	"github.com/evoslurm/evoslurm/adapter/internal/drivemode"
 	"github.com/evoslurm/evoslurm/adapter/job/request"
+	"github.com/evoslurm/evoslurm/adapter/sidecar/core/hold"
+	"github.com/evoslurm/evoslurm/adapter/sidecar/core/msg"
+	"github.com/evoslurm/evoslurm/adapter/sidecar/core/slurm"
+	"github.com/evoslurm/evoslurm/adapter/sidecar/core/state"
+	"github.com/evoslurm/evoslurm/adapter/sidecar/core/talk"
 	"github.com/evoslurm/evoslurm/planner"
 	"github.com/evoslurm/evoslurm/slurmctl"
 )
@@ -18,7 +23,7 @@ var enforced = slurmctl.Config{Values: map[string]string{"AccountingStorageType"
 
 // limited sets the limits of a bench.
 func (b *bench) limited(partitions, assocs, qos string) {
-	b.rules = ruleBook{limits: slurmctl.ParseLimits(enforced, slurmctl.LimitsText{Partitions: partitions, Assocs: assocs, QOS: qos}), read: b.rules.read.Add(time.Second)}
+	b.Rules = state.RuleBook{Limits: slurmctl.ParseLimits(enforced, slurmctl.LimitsText{Partitions: partitions, Assocs: assocs, QOS: qos}), Read: b.Rules.Read.Add(time.Second)}
 }
 
 // TestForbiddenPartition: a job of several partitions is not planned in those whose limits
@@ -48,35 +53,35 @@ func TestForbiddenPartition(t *testing.T) {
 			b.partition("b", 3, 8)
 			b.limited(free+c.b, "", c.qos)
 			j := b.evolving(1, 1, "1@5m,2@5m", time.Hour)
-			j.Account, j.QOS, j.asked = "proj", "normal", &c.asked
-			j.Partition, j.record.Partition, j.record.Account, j.record.QOS = "a,b", "a,b", "proj", "normal"
+			j.Account, j.QOS, j.Asked = "proj", "normal", &c.asked
+			j.Partition, j.Record.Partition, j.Record.Account, j.Record.QOS = "a,b", "a,b", "proj", "normal"
 			b.stock(2, 1000, 2, time.Hour) // partition a would be later
-			b.s.jobs[1].Partition = "a"
+			b.s.Jobs[1].Partition = "a"
 			switch at := b.startsOrNever(j); {
 			case name == "no such node": // a has none either
-				if len(j.plan) > 0 || !strings.Contains(j.reason.words(), c.want) {
-					t.Errorf("planned in %v: %s", at, j.reason.words())
+				if len(j.Plan) > 0 || !strings.Contains(j.Reason.Words(), c.want) {
+					t.Errorf("planned in %v: %s", at, j.Reason.Words())
 				}
-			case c.want == "" && (at != 0 || b.partitionFor(b.s, j) != "b"), c.want != "" && b.partitionFor(b.s, j) != "a":
-				t.Errorf("planned in %v in partition %q: %s", at, b.partitionFor(b.s, j), j.reason.words())
+			case c.want == "" && (at != 0 || slurm.PartitionFor(b.Core, b.s, j) != "b"), c.want != "" && slurm.PartitionFor(b.Core, b.s, j) != "a":
+				t.Errorf("planned in %v in partition %q: %s", at, slurm.PartitionFor(b.Core, b.s, j), j.Reason.Words())
 			}
 			if c.want == "" {
 				return
 			}
-			if why := b.unsuited(b.s, j, "b"); !strings.Contains(why, c.want) && !strings.Contains(why, "partition b allows") {
+			if why := slurm.Unsuited(b.Core, b.s, j, "b"); !strings.Contains(why, c.want) && !strings.Contains(why, "partition b allows") {
 				t.Errorf("in words: %q, want %q", why, c.want)
 			}
-			alone := j.record
-			if alone.Partition = "b"; !strings.Contains(strings.Join(b.never(b.rules.limits, &alone, j.Profile, false, j.asked), "; "), c.want) {
-				t.Errorf("at adoption, of partition b alone: %q, want %q", b.never(b.rules.limits, &alone, j.Profile, false, j.asked), c.want)
+			alone := j.Record
+			if alone.Partition = "b"; !strings.Contains(strings.Join(slurm.Never(b.Core, b.Rules.Limits, &alone, j.Profile, false, j.Asked), "; "), c.want) {
+				t.Errorf("at adoption, of partition b alone: %q, want %q", slurm.Never(b.Core, b.Rules.Limits, &alone, j.Profile, false, j.Asked), c.want)
 			}
 		})
 	}
 }
 
 // startsOrNever is startsIn of a job that may have no plan.
-func (b *bench) startsOrNever(j *job) time.Duration {
-	if b.plan(b.s); len(j.plan) == 0 {
+func (b *bench) startsOrNever(j *state.Job) time.Duration {
+	if b.plan(b.s); len(j.Plan) == 0 {
 		return -1
 	}
 	return b.startsIn(j)
@@ -89,12 +94,12 @@ func TestLimitsUnread(t *testing.T) {
 	b.partition("a", 1, 2)
 	b.partition("b", 3, 8)
 	j := b.evolving(1, 1, "1@5m,2@5m", time.Hour)
-	j.Partition, j.record.Partition = "a,b", "a,b"
+	j.Partition, j.Record.Partition = "a,b", "a,b"
 	b.startsIn(j)
-	plan := j.plan
-	b.rules = ruleBook{}
-	if b.plan(b.s); len(j.plan) != len(plan) || j.reason != because(whyLimitsUnread) {
-		t.Errorf("plan %v: %s", j.plan, j.reason.words())
+	plan := j.Plan
+	b.Rules = state.RuleBook{}
+	if b.plan(b.s); len(j.Plan) != len(plan) || j.Reason != state.Because(state.WhyLimitsUnread) {
+		t.Errorf("plan %v: %s", j.Plan, j.Reason.Words())
 	}
 }
 
@@ -111,13 +116,13 @@ func TestTiers(t *testing.T) {
 		b.partition("high", 1, 4)
 		b.limited(tiers, "", "")
 		b.stock(1, 100, 4, time.Hour)
-		b.s.jobs[0].Partition = c.stock
+		b.s.Jobs[0].Partition = c.stock
 		j := b.evolving(2, 50, "4@1h", time.Hour)
-		j.Partition, j.record.Partition = c.evolving, c.evolving
+		j.Partition, j.Record.Partition = c.evolving, c.evolving
 		if in := b.startsIn(j); (in >= time.Hour) != c.waits {
 			t.Errorf("of partition %s, beside a stock job of higher priority of %s: it starts in %v", c.evolving, c.stock, in)
 		}
-		b.s.jobs[0].Priority = 10 // lower
+		b.s.Jobs[0].Priority = 10 // lower
 		if in := b.startsIn(j); (in >= time.Hour) != (c.stock == "high" || c.evolving == "high,low") {
 			t.Errorf("of partition %s, beside a stock job of lower priority of %s: it starts in %v", c.evolving, c.stock, in)
 		}
@@ -144,37 +149,37 @@ func TestMaxJobsAccrue(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			b := newBench(t, 4)
 			b.limited("PartitionName=main Nodes=n[1-4]\n", c.assocs, c.qos)
-			b.ageing = slurmctl.Ageing{Weight: 1000, MaxAge: 10 * hour, Period: time.Minute, Limits: true}
-			b.calculated = b.s.taken
+			b.Ageing = slurmctl.Ageing{Weight: 1000, MaxAge: 10 * hour, Period: time.Minute, Limits: true}
+			b.Calculated = b.s.Taken
 			if c.stock != "" {
 				b.stock(9, 1, 1, hour)
-				b.s.jobs[0].User, b.s.jobs[0].Account, b.s.jobs[0].QOS, b.s.jobs[0].SubmitTime = c.stock, "proj", "normal", b.s.taken.Add(-5*hour)
+				b.s.Jobs[0].User, b.s.Jobs[0].Account, b.s.Jobs[0].QOS, b.s.Jobs[0].SubmitTime = c.stock, "proj", "normal", b.s.Taken.Add(-5*hour)
 			}
-			var all []*job
+			var all []*state.Job
 			for i := range 3 {
 				j := b.evolving(i+1, 50, "4@1h", hour)
-				j.record.User, j.record.Account, j.record.QOS = "user", "proj", "normal"
-				j.record.SubmitTime = b.s.taken.Add(-time.Duration(3-i) * hour)
+				j.Record.User, j.Record.Account, j.Record.QOS = "user", "proj", "normal"
+				j.Record.SubmitTime = b.s.Taken.Add(-time.Duration(3-i) * hour)
 				all = append(all, j)
 			}
 			b.plan(b.s)
 			for i, j := range all {
-				if j.priority != c.want[i] {
-					t.Errorf("job %d has priority %d, want %d", i+1, j.priority, c.want[i])
+				if j.Priority != c.want[i] {
+					t.Errorf("job %d has priority %d, want %d", i+1, j.Priority, c.want[i])
 				}
 			}
 			if name != "of an association" {
 				return
 			}
-			all[0].record.Priority, all[0].record.Reason = 0, "JobHeldUser" // makes room
-			if b.plan(b.s); all[2].priority != 50 {
-				t.Errorf("the third has priority %d as its age begins", all[2].priority)
+			all[0].Record.Priority, all[0].Record.Reason = 0, "JobHeldUser" // makes room
+			if b.plan(b.s); all[2].Priority != 50 {
+				t.Errorf("the third has priority %d as its age begins", all[2].Priority)
 			}
 			later := *b.s
-			later.taken, b.calculated = b.s.taken.Add(hour), b.s.taken.Add(hour)
-			b.now = later.taken
-			if b.plan(&later); all[2].priority != 150 {
-				t.Errorf("the third has priority %d an hour later, want 150", all[2].priority)
+			later.Taken, b.Calculated = b.s.Taken.Add(hour), b.s.Taken.Add(hour)
+			b.Now = later.Taken
+			if b.plan(&later); all[2].Priority != 150 {
+				t.Errorf("the third has priority %d an hour later, want 150", all[2].Priority)
 			}
 		})
 	}
@@ -182,9 +187,9 @@ func TestMaxJobsAccrue(t *testing.T) {
 
 // TestWhole: which nodes can be given back where a job that runs cannot be changed.
 func TestWhole(t *testing.T) {
-	held := []Part{{1, 1, []string{"n1"}}, {2, 2, []string{"n2", "n3"}}, {3, 3, []string{"n4"}}}
+	held := []msg.Part{{1, 1, []string{"n1"}}, {2, 2, []string{"n2", "n3"}}, {3, 3, []string{"n4"}}}
 	for surplus, want := range map[string]bool{"n4": true, "n2 n3 n4": true, "n2 n3": true, "n2": false, "n1 n4": false, "": true} {
-		if whole(held, strings.Fields(surplus)) != want {
+		if hold.Whole(held, strings.Fields(surplus)) != want {
 			t.Errorf("to give back %q: %v", surplus, !want)
 		}
 	}
@@ -193,7 +198,7 @@ func TestWhole(t *testing.T) {
 // TestBareSite: the drive mode, and what is refused, where every update of a running job is.
 func TestBareSite(t *testing.T) {
 	c := newCore(config.Default(), time.Now())
-	c.drive, c.driveReason = drivemode.Merge, "all is there"
+	c.Drive, c.DriveReason = drivemode.Merge, "all is there"
 	r := &slurmctl.Job{User: "user", Partition: "main"}
 	down, _ := planner.ParseProfile("3@1m,1@1m")
 	up, _ := planner.ParseProfile("1@1m,3@1m,1@1m")
@@ -208,8 +213,8 @@ func TestBareSite(t *testing.T) {
 			{request.Request{Profile: down}, "", "step 2, of 1 nodes, would have to give back nodes of the 3"},
 			{request.Request{Profile: down, Drive: drivemode.Companion}, "", "--drive=chain"},
 		} {
-			c.mayUpdate(!bare)
-			drive, why, err := c.driveOf(r, s.ask, false)
+			c.MayUpdate(!bare)
+			drive, why, err := state.DriveOf(c, r, s.ask, false)
 			if !bare {
 				if err != nil {
 					t.Errorf("%+v: %v", s.ask, err)
@@ -224,7 +229,7 @@ func TestBareSite(t *testing.T) {
 			}
 		}
 	}
-	if status := c.View().Status; status.Drive != "companion" || !strings.Contains(status.DriveReason, "Account=") {
+	if status := talk.ViewOf(c).Status; status.Drive != "companion" || !strings.Contains(status.DriveReason, "Account=") {
 		t.Errorf("the site's is %s: %s", status.Drive, status.DriveReason)
 	}
 }

@@ -6,6 +6,10 @@ import (
 	"time"
 
 	"github.com/evoslurm/evoslurm/adapter/internal/drivemode"
+	"github.com/evoslurm/evoslurm/adapter/sidecar/core/follow"
+	"github.com/evoslurm/evoslurm/adapter/sidecar/core/hold"
+	"github.com/evoslurm/evoslurm/adapter/sidecar/core/msg"
+	"github.com/evoslurm/evoslurm/adapter/sidecar/core/state"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/store/row"
 	"github.com/evoslurm/evoslurm/planner"
 )
@@ -29,16 +33,16 @@ func TestOverrun(t *testing.T) {
 		{"no plan", 0, 0, 0, 130, 30},
 		{"the sidecar was away", 100, 0, 125, 130, 5},
 	} {
-		j := &job{mode: modes[drivemode.Merge], Job: &row.Job{State: row.Running, Step: 1, Profile: profile, StepStarted: begun}}
+		j := &state.Job{Mode: state.Modes[drivemode.Merge], Job: &row.Job{State: row.Running, Step: 1, Profile: profile, StepStarted: begun}}
 		if c.planned > 0 {
-			j.plan = []plannedStep{{start: begun.Unix(), end: begun.Unix() + c.planned}, {}}
+			j.Plan = []msg.PlannedStep{{Start: begun.Unix(), End: begun.Unix() + c.planned}, {}}
 		}
 		if c.overdue > 0 {
-			j.overdue = begun.Unix() + c.overdue
+			j.Overdue = begun.Unix() + c.overdue
 		}
 		second := func(s int64) time.Time { return begun.Add(time.Duration(s) * time.Second) }
-		ctl := &Core{awake: second(c.awake)}
-		if got := ctl.overrun(j, second(c.now)); got != time.Duration(c.overran)*time.Second {
+		ctl := &state.Core{Awake: second(c.awake)}
+		if got := hold.Overrun(ctl, j, second(c.now)); got != time.Duration(c.overran)*time.Second {
 			t.Errorf("%s: late by %v, want %d s", c.name, got, c.overran)
 		}
 	}
@@ -46,13 +50,13 @@ func TestOverrun(t *testing.T) {
 
 // TestKeeps: what a job whose promise has lapsed counts as having until its limit.
 func TestKeeps(t *testing.T) {
-	j := &job{mode: modes[drivemode.Merge], Job: &row.Job{State: row.Running, Step: 1, BatchHost: "n3", Profile: planner.Profile{{Duration: 1, Nodes: 3}, {Duration: 1, Nodes: 2}, {Duration: 1, Nodes: 5}}},
-		held: []Part{{ID: 7, Nodes: []string{"n1", "n2", "n3"}}}}
-	if got := j.keeps(); !slices.Equal(got, []string{"n3", "n2"}) {
+	j := &state.Job{Mode: state.Modes[drivemode.Merge], Job: &row.Job{State: row.Running, Step: 1, BatchHost: "n3", Profile: planner.Profile{{Duration: 1, Nodes: 3}, {Duration: 1, Nodes: 2}, {Duration: 1, Nodes: 5}}},
+		Held: []msg.Part{{ID: 7, Nodes: []string{"n1", "n2", "n3"}}}}
+	if got := follow.Keeps(j); !slices.Equal(got, []string{"n3", "n2"}) {
 		t.Errorf("%v", got)
 	}
-	j.Step, j.held[0].Nodes = 2, []string{"n1", "n3"}
-	if got := j.keeps(); len(got) != 2 {
+	j.Step, j.Held[0].Nodes = 2, []string{"n1", "n3"}
+	if got := follow.Keeps(j); len(got) != 2 {
 		t.Errorf("of a step that grows: %v", got)
 	}
 }

@@ -6,12 +6,14 @@ import (
 	"time"
 
 	"github.com/evoslurm/evoslurm/adapter/api"
+	"github.com/evoslurm/evoslurm/adapter/sidecar/core/msg"
+	"github.com/evoslurm/evoslurm/adapter/sidecar/core/state"
 )
 
 // refusals are the events about refused changes among effects.
-func refusals(effects []Effect) (all []AddEvent) {
+func refusals(effects []msg.Effect) (all []msg.AddEvent) {
 	for _, e := range effects {
-		if e, ok := e.(AddEvent); ok && e.Kind == "change refused" {
+		if e, ok := e.(msg.AddEvent); ok && e.Kind == "change refused" {
 			all = append(all, e)
 		}
 	}
@@ -22,13 +24,13 @@ func refusals(effects []Effect) (all []AddEvent) {
 // many were left out, once there may be one more, or when the job ends. Each is answered.
 func TestRefusedChanges(t *testing.T) {
 	b, mine, _, held := twoUsers(t)
-	b.Step(b.now, held...)
+	step(b.Core, b.Now, held...)
 	written := 0
 	for i := range uint64(3000) {
-		ask := Call{ID: i + 1, Job: mine.SlurmID, Change: &api.ChangeRequest{ID: "1", Update: &api.Update{Profile: fmt.Sprintf("%d@10m", 9+i%40)}}}
-		effects := b.Step(b.now, ask)
+		ask := msg.Call{ID: i + 1, Job: mine.SlurmID, Change: &api.ChangeRequest{ID: "1", Update: &api.Update{Profile: fmt.Sprintf("%d@10m", 9+i%40)}}}
+		effects := step(b.Core, b.Now, ask)
 		if _, tries, replies := outcome(effects); len(tries) == 1 {
-			effects = b.Step(b.now, tries[0].Run())
+			effects = step(b.Core, b.Now, tries[0].Run())
 		} else if len(replies) != 1 {
 			t.Fatalf("call %d is neither planned nor answered", i)
 		}
@@ -37,28 +39,28 @@ func TestRefusedChanges(t *testing.T) {
 		}
 		written += len(refusals(effects))
 	}
-	if written != jobEvents {
-		t.Errorf("%d events are written, want %d", written, jobEvents)
+	if written != state.JobEvents {
+		t.Errorf("%d events are written, want %d", written, state.JobEvents)
 	}
-	b.unmuteAll()
-	if len(refusals(b.effects)) > 0 {
-		t.Errorf("%v is written at once", b.effects)
+	state.UnmuteAll(b.Core)
+	if len(refusals(b.Effects)) > 0 {
+		t.Errorf("%v is written at once", b.Effects)
 	}
 	last := func(want int) {
 		t.Helper()
-		all := refusals(b.effects)
-		b.effects = nil
+		all := refusals(b.Effects)
+		b.Effects = nil
 		if len(all) != 1 || all[0].Detail.(map[string]any)["suppressed"] != want {
 			t.Errorf("%v is written, want the last one with %d suppressed", all, want)
 		}
 	}
-	b.now = b.now.Add(jobEvery)
-	b.unmuteAll()
-	last(3000 - jobEvents - 1)
+	b.Now = b.Now.Add(state.JobEvery)
+	state.UnmuteAll(b.Core)
+	last(3000 - state.JobEvents - 1)
 	for range 3 {
-		b.event(mine, "change refused", map[string]any{"why": "x"})
+		b.Event(mine, "change refused", map[string]any{"why": "x"})
 	}
-	b.event(mine, "ended", nil)
+	b.Event(mine, "ended", nil)
 	last(2)
 }
 
@@ -69,17 +71,17 @@ func TestEventsOfUser(t *testing.T) {
 	for i := range 20 {
 		j := b.evolving(i+1, 100, "1@10m", 0)
 		j.UID = 1000 + uint32(i/10)
-		for range jobEvents {
-			b.event(j, "changed", map[string]any{"to": "1@1m"})
+		for range state.JobEvents {
+			b.Event(j, "changed", map[string]any{"to": "1@1m"})
 		}
 	}
-	if n := len(b.effects); n != 2*userEvents {
-		t.Errorf("%d events are written, want %d of each user", n, userEvents)
+	if n := len(b.Effects); n != 2*state.UserEvents {
+		t.Errorf("%d events are written, want %d of each user", n, state.UserEvents)
 	}
-	b.now = b.now.Add(2 * userEvents * userEvery * time.Duration(jobEvents))
-	b.unmuteAll()
-	b.now = b.now.Add(2 * userEvents * userEvery)
-	if b.unmuteAll(); len(b.eventsOf) != 0 {
-		t.Errorf("%d users are remembered", len(b.eventsOf))
+	b.Now = b.Now.Add(2 * state.UserEvents * state.UserEvery * time.Duration(state.JobEvents))
+	state.UnmuteAll(b.Core)
+	b.Now = b.Now.Add(2 * state.UserEvents * state.UserEvery)
+	if state.UnmuteAll(b.Core); len(b.EventsOf) != 0 {
+		t.Errorf("%d users are remembered", len(b.EventsOf))
 	}
 }

@@ -3,6 +3,9 @@ package core
 import (
 	"testing"
 	"time"
+
+	"github.com/evoslurm/evoslurm/adapter/sidecar/core/msg"
+	"github.com/evoslurm/evoslurm/adapter/sidecar/core/state"
 )
 
 const ms = time.Millisecond
@@ -11,7 +14,7 @@ const ms = time.Millisecond
 // is not.
 func TestSpare(t *testing.T) {
 	const commands, share, bare = 3, 0.05, 7 * ms
-	p := pace{bare: bare}
+	p := state.Pace{Bare: bare}
 	for i, c := range []struct{ cost, pause time.Duration }{
 		{10 * ms, 0}, {10 * ms, 0}, {10 * ms, 0}, // not yet believed
 		{10 * ms, 200 * ms},
@@ -20,11 +23,11 @@ func TestSpare(t *testing.T) {
 		{100 * ms, 200 * ms}, {100 * ms, 200 * ms}, {200 * ms, 200 * ms},
 		{100 * ms, 2 * time.Second},
 		{10 * time.Second, 2 * time.Second}, {10 * time.Second, 2 * time.Second}, {10 * time.Second, 2 * time.Second},
-		{10 * time.Second, maxPause},
+		{10 * time.Second, state.MaxPause},
 	} {
-		p.spare(&Observation{Commands: commands, CPU: c.cost + commands*bare}, share, time.Second)
-		if p.pause != c.pause || p.gated != (c.pause > time.Second) {
-			t.Errorf("poll %d: a pause of %v (gated: %v), want %v", i, p.pause, p.gated, c.pause)
+		p.Spare(&msg.Observation{Commands: commands, CPU: c.cost + commands*bare}, share, time.Second)
+		if p.Pause != c.pause || p.Gated != (c.pause > time.Second) {
+			t.Errorf("poll %d: a pause of %v (gated: %v), want %v", i, p.Pause, p.Gated, c.pause)
 		}
 	}
 }
@@ -45,19 +48,19 @@ func TestSpareOnAnyHost(t *testing.T) {
 		{"fast, many jobs", func(int) time.Duration { return 2 * ms }, 30 * ms, 3 * time.Second},
 		{"slow, many jobs", func(int) time.Duration { return 25 * ms }, 30 * ms, 3 * time.Second},
 	} {
-		var p pace
+		var p state.Pace
 		for i := range 10 {
-			in := Observation{Commands: commands, CPU: commands*c.host(i) + c.answer}
-			if p.measure {
+			in := msg.Observation{Commands: commands, CPU: commands*c.host(i) + c.answer}
+			if p.Measure {
 				in.BareCPU = c.host(i)
 			}
-			p.spare(&in, share, poll)
-			if c.pause == 0 && p.pause != 0 {
-				t.Errorf("%s: a pause of %v after poll %d", c.name, p.pause, i)
+			p.Spare(&in, share, poll)
+			if c.pause == 0 && p.Pause != 0 {
+				t.Errorf("%s: a pause of %v after poll %d", c.name, p.Pause, i)
 			}
 		}
-		if p.pause != c.pause {
-			t.Errorf("%s: a pause of %v, want %v", c.name, p.pause, c.pause)
+		if p.Pause != c.pause {
+			t.Errorf("%s: a pause of %v, want %v", c.name, p.Pause, c.pause)
 		}
 	}
 }

@@ -6,14 +6,18 @@ import (
 	"testing"
 	"time"
 
+	"github.com/evoslurm/evoslurm/adapter/sidecar/core/act"
+	"github.com/evoslurm/evoslurm/adapter/sidecar/core/msg"
+	"github.com/evoslurm/evoslurm/adapter/sidecar/core/state"
+	"github.com/evoslurm/evoslurm/adapter/sidecar/core/talk"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/store/row"
 	"github.com/evoslurm/evoslurm/slurmctl"
 )
 
 // TestSettleBy: each kind of task has one settle function of its own.
 func TestSettleBy(t *testing.T) {
-	seen := map[uintptr]Kind{}
-	for kind := Kind(1); kind < numberOfKinds; kind++ {
+	seen := map[uintptr]state.Kind{}
+	for kind := state.Kind(1); kind < state.NumberOfKinds; kind++ {
 		if settleBy[kind] == nil {
 			t.Errorf("kind %d has no settle function", kind)
 			continue
@@ -49,8 +53,8 @@ func TestStateIsData(t *testing.T) {
 			walk(typ.Elem(), path)
 		}
 	}
-	walk(reflect.TypeFor[Core](), "Core")
-	for _, typ := range []reflect.Type{reflect.TypeFor[Pending](), reflect.TypeFor[job](), reflect.TypeFor[snapshot]()} {
+	walk(reflect.TypeFor[state.Core](), "Core")
+	for _, typ := range []reflect.Type{reflect.TypeFor[state.Pending](), reflect.TypeFor[state.Job](), reflect.TypeFor[state.Snapshot]()} {
 		if !known[typ] {
 			t.Errorf("%v is not reached", typ)
 		}
@@ -60,56 +64,58 @@ func TestStateIsData(t *testing.T) {
 // TestSettled: an outcome changes what its kind says. No Slurm is needed for that.
 func TestSettled(t *testing.T) {
 	yes, refused := error(nil), errors.New("refused")
-	hold := ownName{7, 2, 1}.String()
+	hold := state.OwnName{7, 2, 1}.String()
 	none := ""
 	tests := map[string]struct {
-		kind  Kind
-		do    Command
-		args  Args
+		kind  state.Kind
+		do    msg.Command
+		args  state.Args
 		err   error
-		check func(b *bench, j *job) bool
+		check func(b *bench, j *state.Job) bool
 	}{
-		"a hold was made": {KindCreateHold, Reserve{}, Args{Hold: &slurmctl.Reservation{Name: hold}}, yes,
-			func(b *bench, j *job) bool { _, ok := b.reservations[hold]; return ok && j.holdRetry.IsZero() }},
-		"a hold was refused": {KindCreateHold, Reserve{}, Args{Hold: &slurmctl.Reservation{Name: hold}}, refused,
-			func(b *bench, j *job) bool { return len(b.reservations) == 0 && j.holdRetry.After(b.now) }},
-		"a hold waits for the backfill scheduler": {KindCreateHold, Reserve{}, Args{Hold: &slurmctl.Reservation{Name: hold}}, ErrBackfilling,
-			func(b *bench, j *job) bool { return j.holdRetry.Equal(b.now.Add(time.Second)) }},
-		"a hold could not be changed": {KindAdjustHold, ChangeHold{Name: hold}, Args{Hold: &slurmctl.Reservation{Name: hold}}, refused,
-			func(b *bench, _ *job) bool { return b.unwilling[hold] }},
-		"a start was written": {KindMirror, Update{7, slurmctl.JobUpdate{StartTime: time.Unix(99, 0), Reservation: &none}, 0}, Args{}, yes,
-			func(_ *bench, j *job) bool {
-				return j.record.StartTime.Equal(time.Unix(99, 0)) && j.record.Reservation == ""
+		"a hold was made": {state.KindCreateHold, msg.Reserve{}, state.Args{Hold: &slurmctl.Reservation{Name: hold}}, yes,
+			func(b *bench, j *state.Job) bool { _, ok := b.Reservations[hold]; return ok && j.HoldRetry.IsZero() }},
+		"a hold was refused": {state.KindCreateHold, msg.Reserve{}, state.Args{Hold: &slurmctl.Reservation{Name: hold}}, refused,
+			func(b *bench, j *state.Job) bool { return len(b.Reservations) == 0 && j.HoldRetry.After(b.Now) }},
+		"a hold waits for the backfill scheduler": {state.KindCreateHold, msg.Reserve{}, state.Args{Hold: &slurmctl.Reservation{Name: hold}}, msg.ErrBackfilling,
+			func(b *bench, j *state.Job) bool { return j.HoldRetry.Equal(b.Now.Add(time.Second)) }},
+		"a hold could not be changed": {state.KindAdjustHold, msg.ChangeHold{Name: hold}, state.Args{Hold: &slurmctl.Reservation{Name: hold}}, refused,
+			func(b *bench, _ *state.Job) bool { return b.Unwilling[hold] }},
+		"a start was written": {state.KindMirror, msg.Update{7, slurmctl.JobUpdate{StartTime: time.Unix(99, 0), Reservation: &none}, 0}, state.Args{}, yes,
+			func(_ *bench, j *state.Job) bool {
+				return j.Record.StartTime.Equal(time.Unix(99, 0)) && j.Record.Reservation == ""
 			}},
-		"a start was written into a record of another poll": {KindMirror, Update{7, slurmctl.JobUpdate{StartTime: time.Unix(99, 0)}, 0}, Args{Seen: time.Unix(1, 0)}, yes,
-			func(_ *bench, j *job) bool { return !j.record.StartTime.Equal(time.Unix(99, 0)) }},
-		"a limit was raised": {KindExtend, ExtendLimits{[]Limit{{7, time.Hour}}}, Args{}, yes,
-			func(_ *bench, j *job) bool { return j.record.TimeLimit == time.Hour && !j.extend }},
-		"nodes were given back": {KindShrink, Shrink{Surplus: []string{"n1"}}, Args{}, yes,
-			func(b *bench, j *job) bool { return len(j.gave) == 1 && j.gaveAt.Equal(b.now) && !b.s.inUse["n1"] }},
-		"a job was parked": {KindEvict, Update{Job: 7}, Args{State: row.Queued}, yes,
-			func(_ *bench, j *job) bool { return j.kept != nil && j.State == row.Queued }},
-		"a warning failed": {KindWarn, Signal{}, Args{}, refused,
-			func(_ *bench, j *job) bool { return !j.warned }},
-		"Slurm does not know the job any more": {KindEnd, Ask{[]slurmctl.JobID{7}}, Args{}, yes,
-			func(_ *bench, j *job) bool { return j.State == row.Ended }},
-		"it is not known how the job ended": {KindEnd, Ask{[]slurmctl.JobID{7}}, Args{}, refused,
-			func(_ *bench, j *job) bool { return j.State == row.Starting }},
+		"a start was written into a record of another poll": {state.KindMirror, msg.Update{7, slurmctl.JobUpdate{StartTime: time.Unix(99, 0)}, 0}, state.Args{Seen: time.Unix(1, 0)}, yes,
+			func(_ *bench, j *state.Job) bool { return !j.Record.StartTime.Equal(time.Unix(99, 0)) }},
+		"a limit was raised": {state.KindExtend, msg.ExtendLimits{[]msg.Limit{{7, time.Hour}}}, state.Args{}, yes,
+			func(_ *bench, j *state.Job) bool { return j.Record.TimeLimit == time.Hour && !j.Extend }},
+		"nodes were given back": {state.KindShrink, msg.Shrink{Surplus: []string{"n1"}}, state.Args{}, yes,
+			func(b *bench, j *state.Job) bool {
+				return len(j.Gave) == 1 && j.GaveAt.Equal(b.Now) && !b.s.InUse["n1"]
+			}},
+		"a job was parked": {state.KindEvict, msg.Update{Job: 7}, state.Args{State: row.Queued}, yes,
+			func(_ *bench, j *state.Job) bool { return j.Kept != nil && j.State == row.Queued }},
+		"a warning failed": {state.KindWarn, msg.Signal{}, state.Args{}, refused,
+			func(_ *bench, j *state.Job) bool { return !j.Warned }},
+		"Slurm does not know the job any more": {state.KindEnd, msg.Ask{[]slurmctl.JobID{7}}, state.Args{}, yes,
+			func(_ *bench, j *state.Job) bool { return j.State == row.Ended }},
+		"it is not known how the job ended": {state.KindEnd, msg.Ask{[]slurmctl.JobID{7}}, state.Args{}, refused,
+			func(_ *bench, j *state.Job) bool { return j.State == row.Starting }},
 	}
 	for name, c := range tests {
 		t.Run(name, func(t *testing.T) {
 			b := newBench(t, 2)
 			j := b.evolving(7, 1, "1@10m", time.Minute)
-			j.State, j.warned, j.extend, j.record.EndTime = row.Starting, true, true, b.now.Add(time.Minute)
-			b.s.inUse["n1"] = true
-			if !b.beginTask(j, Pending{Task: Task{Command: c.do, Intent: &row.Intent{Job: j.ID, Action: "try", At: b.now}}, Kind: c.kind, Args: c.args}) {
+			j.State, j.Warned, j.Extend, j.Record.EndTime = row.Starting, true, true, b.Now.Add(time.Minute)
+			b.s.InUse["n1"] = true
+			if !b.BeginTask(j, state.Pending{Task: msg.Task{Command: c.do, Intent: &row.Intent{Job: j.ID, Action: "try", At: b.Now}}, Kind: c.kind, Args: c.args}) {
 				t.Fatal("the task does not begin")
 			}
-			if !j.busy || len(b.work.pending) != 1 {
+			if !j.Busy || len(b.Work.Pending) != 1 {
 				t.Fatal("the job is not busy")
 			}
-			b.settled(Outcome{Task: b.work.last, Err: c.err})
-			if j.busy || len(b.work.pending) != 0 {
+			settled(b.Core, msg.Outcome{Task: b.Work.Last, Err: c.err})
+			if j.Busy || len(b.Work.Pending) != 0 {
 				t.Error("the job is still busy")
 			}
 			if !c.check(b, j) {
@@ -123,24 +129,26 @@ func TestSettled(t *testing.T) {
 // ended long ago changes nothing, but its intent is settled.
 func TestSettledWithoutJob(t *testing.T) {
 	b := newBench(t, 1)
-	ask := func() bool { return b.ask(nil, "limits", KindLimits, Task{Command: ReadLimits{}}, Args{Begun: b.now}) }
+	ask := func() bool {
+		return b.Ask(nil, "limits", state.KindLimits, msg.Task{Command: msg.ReadLimits{}}, state.Args{Begun: b.Now})
+	}
 	if !ask() || ask() {
 		t.Error("a task is begun never or twice")
 	}
-	b.settled(Outcome{Task: b.work.last, Err: slurmctl.ErrUnreachable})
+	settled(b.Core, msg.Outcome{Task: b.Work.Last, Err: slurmctl.ErrUnreachable})
 	if ask() {
 		t.Error("a task is begun again at once after it failed")
 	}
-	b.now = b.now.Add(againAfter)
+	b.Now = b.Now.Add(state.AgainAfter)
 	if !ask() {
 		t.Error("a task is not begun again after it failed")
 	}
 	j := b.evolving(7, 1, "1@10m", time.Minute)
-	b.do(j, "grow", "", KindGrow, Grow{}, Args{})
-	b.active, b.effects = nil, nil
-	b.settled(Outcome{Task: b.work.last})
-	if want := (Settle{Intent: b.work.last, At: b.now}); len(b.effects) != 1 || b.effects[0] != want {
-		t.Errorf("effects %+v, want %+v", b.effects, want)
+	b.Do(j, "grow", "", state.KindGrow, msg.Grow{}, state.Args{})
+	b.Active, b.Effects = nil, nil
+	settled(b.Core, msg.Outcome{Task: b.Work.Last})
+	if want := (msg.Settle{Intent: b.Work.Last, At: b.Now}); len(b.Effects) != 1 || b.Effects[0] != want {
+		t.Errorf("effects %+v, want %+v", b.Effects, want)
 	}
 }
 
@@ -149,15 +157,15 @@ func TestUndoChange(t *testing.T) {
 	b := newBench(t, 4)
 	j := b.evolving(7, 1, "1@10m,2@10m", time.Hour)
 	b.plan(b.s)
-	before, plan := *j.Job, j.plan
-	changed := j.copied()
+	before, plan := *j.Job, j.Plan
+	changed := talk.Copied(j)
 	changed.Profile = changed.Profile[:1]
-	b.makeChange(j, &target{job: changed, words: "less"}, "1")
-	if len(j.Profile) != 1 || j.undo == nil || !j.unwritten {
+	talk.MakeChange(b.Core, j, &state.Target{Job: changed, Words: "less"}, "1")
+	if len(j.Profile) != 1 || j.Undo == nil || !j.Unwritten {
 		t.Fatal("the job is not changed")
 	}
-	b.notKept(j, errors.New("refused"))
-	if !reflect.DeepEqual(*j.Job, before) || !reflect.DeepEqual(j.plan, plan) || j.undo != nil || j.unwritten {
+	act.NotKept(b.Core, j, errors.New("refused"))
+	if !reflect.DeepEqual(*j.Job, before) || !reflect.DeepEqual(j.Plan, plan) || j.Undo != nil || j.Unwritten {
 		t.Errorf("job %+v, want %+v", *j.Job, before)
 	}
 }

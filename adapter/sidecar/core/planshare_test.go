@@ -4,13 +4,16 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/evoslurm/evoslurm/adapter/sidecar/core/plan"
+	"github.com/evoslurm/evoslurm/adapter/sidecar/core/state"
 )
 
 // TestPlanShares: one user's many long jobs cost neither memory nor time without bound, and another user's
 // job is planned beside them.
 func TestPlanShares(t *testing.T) {
 	b := newBench(t, 64)
-	var greedy []*job
+	var greedy []*state.Job
 	for i := range 200 {
 		greedy = append(greedy, b.evolving(10+i, uint64(5000-i), "1@5m"+strings.Repeat(",32@10s,1@10s", 999), 60*time.Hour))
 	}
@@ -20,25 +23,25 @@ func TestPlanShares(t *testing.T) {
 	b.plan(b.s)
 	planned := 0
 	for i, j := range greedy {
-		if len(j.plan) > 0 {
+		if len(j.Plan) > 0 {
 			planned++
 			continue
 		}
-		if i == 0 || !strings.Contains(j.reason.words(), "is planned when earlier jobs of user have begun") {
-			t.Fatalf("job %d of the user has no plan: %q", i+1, j.reason.words())
+		if i == 0 || !strings.Contains(j.Reason.Words(), "is planned when earlier jobs of user have begun") {
+			t.Fatalf("job %d of the user has no plan: %q", i+1, j.Reason.Words())
 		}
 	}
-	if most := mostPlannedOfUser / (999 * (33 + 2*stepCost)); planned > most || planned < most/2 {
+	if most := plan.MostPlannedOfUser / (999 * (33 + 2*plan.StepCost)); planned > most || planned < most/2 {
 		t.Errorf("%d jobs of the user are planned, want about %d", planned, most)
 	}
-	if len(other.plan) == 0 {
-		t.Errorf("the other user's job has no plan: %s", other.reason.words())
+	if len(other.Plan) == 0 {
+		t.Errorf("the other user's job has no plan: %s", other.Reason.Words())
 	}
 	for _, j := range greedy[:planned] { // as they leave the queue, others are planned
-		j.record.Priority, j.record.Reason = 0, "JobHeldUser"
+		j.Record.Priority, j.Record.Reason = 0, "JobHeldUser"
 	}
 	b.plan(b.s)
-	if len(greedy[planned].plan) == 0 {
-		t.Errorf("the next job has no plan: %s", greedy[planned].reason.words())
+	if len(greedy[planned].Plan) == 0 {
+		t.Errorf("the next job has no plan: %s", greedy[planned].Reason.Words())
 	}
 }

@@ -23,15 +23,15 @@ func TestWaitsForLower(t *testing.T) {
 		b := newBench(t, 4)
 		b.partition("high", 1, 4)
 		cfg := slurmctl.Config{Values: map[string]string{"PreemptType": "preempt/partition_prio", "PreemptMode": c.mode}}
-		b.rules.limits = slurmctl.ParseLimits(cfg, slurmctl.LimitsText{Partitions: "PartitionName=main Nodes=n[1-4] PriorityTier=1 PreemptMode=" + c.mode +
+		b.Rules.Limits = slurmctl.ParseLimits(cfg, slurmctl.LimitsText{Partitions: "PartitionName=main Nodes=n[1-4] PriorityTier=1 PreemptMode=" + c.mode +
 			"\nPartitionName=high Nodes=n[1-4] PriorityTier=2 PreemptMode=" + c.mode + "\n"})
-		b.s.jobs = append(b.s.jobs, slurmctl.Job{ID: 1, State: slurmctl.Running, Partition: "main", NodeList: nodeNames(1, 4), NumNodes: 4,
-			TimeLimit: time.Hour, EndTime: b.s.taken.Add(time.Hour)})
+		b.s.Jobs = append(b.s.Jobs, slurmctl.Job{ID: 1, State: slurmctl.Running, Partition: "main", NodeList: nodeNames(1, 4), NumNodes: 4,
+			TimeLimit: time.Hour, EndTime: b.s.Taken.Add(time.Hour)})
 		j := b.evolving(2, 1, "2@5m,4@5m", time.Hour)
-		j.Partition, j.record.Partition = c.partition, c.partition
+		j.Partition, j.Record.Partition = c.partition, c.partition
 		in := b.startsIn(j)
-		if says := strings.Contains(j.reason.words(), "planned for the end of job 1: Slurm would suspend it"); says != c.says || c.says && in < time.Hour {
-			t.Errorf("%s: it starts in %v: %s", name, in, j.reason.words())
+		if says := strings.Contains(j.Reason.Words(), "planned for the end of job 1: Slurm would suspend it"); says != c.says || c.says && in < time.Hour {
+			t.Errorf("%s: it starts in %v: %s", name, in, j.Reason.Words())
 		}
 	}
 }

@@ -5,6 +5,10 @@ import (
 	"time"
 
 	"github.com/evoslurm/evoslurm/adapter/internal/config"
+	"github.com/evoslurm/evoslurm/adapter/sidecar/core/follow"
+	"github.com/evoslurm/evoslurm/adapter/sidecar/core/hold"
+	"github.com/evoslurm/evoslurm/adapter/sidecar/core/msg"
+	"github.com/evoslurm/evoslurm/adapter/sidecar/core/state"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/store/row"
 	"github.com/evoslurm/evoslurm/planner"
 	"github.com/evoslurm/evoslurm/slurmctl"
@@ -37,31 +41,31 @@ func TestPrice(t *testing.T) {
 		"some of them are in use":  {waits: stock(2, time.Hour, "main"), busy: []string{"n1", "n2"}, want: 1},
 		"the site has reserved n4": {waits: stock(3, time.Hour, "main"), site: []string{"n4"}, want: 3},
 	} {
-		core := New(Site{Root: true}, config.Default(), Strategy{}, at)
+		core := state.New(msg.Site{Root: true}, config.Default(), msg.Strategy{}, at)
 		j := sharesJob(core, 7, "alice", "main", row.Running)
-		hold := slurmctl.Reservation{Name: "evo_7_2_1", Nodes: []string{"n1", "n2", "n3"}, Start: at.Add(10 * time.Minute), End: at.Add(time.Hour), Flags: holdFlags, Users: []string{"root"}}
-		seen := Observation{Begun: at, Jobs: []slurmctl.Job{c.waits, {ID: 91, User: "bob", State: slurmctl.Running, Partition: "main", NodeList: append([]string{"n5", "n6"}, c.busy...)}},
+		holding := slurmctl.Reservation{Name: "evo_7_2_1", Nodes: []string{"n1", "n2", "n3"}, Start: at.Add(10 * time.Minute), End: at.Add(time.Hour), Flags: msg.HoldFlags, Users: []string{"root"}}
+		seen := msg.Observation{Begun: at, Jobs: []slurmctl.Job{c.waits, {ID: 91, User: "bob", State: slurmctl.Running, Partition: "main", NodeList: append([]string{"n5", "n6"}, c.busy...)}},
 			Partitions:   []slurmctl.Partition{{Name: "main", Up: true, Nodes: []string{"n1", "n2", "n3", "n4", "n5", "n6"}}, {Name: "half", Up: true, Nodes: []string{"n5", "n6"}}},
-			Reservations: []slurmctl.Reservation{hold}}
+			Reservations: []slurmctl.Reservation{holding}}
 		if c.site != nil {
 			seen.Reservations = append(seen.Reservations, slurmctl.Reservation{Name: "maintenance", Nodes: c.site, Start: at.Add(time.Minute), End: at.Add(time.Hour)})
 		}
 		for _, n := range []string{"n1", "n2", "n3", "n4", "n5", "n6"} {
 			seen.Nodes = append(seen.Nodes, slurmctl.Node{Name: n, State: "idle", CPUs: 4})
 		}
-		core.snapshot = newSnapshot(seen, nil)
-		core.takeReservations(core.snapshot)
-		core.charge(at)
-		core.price(core.snapshot)
-		if core.prices.nodes != c.want {
-			t.Errorf("%s: %d nodes are kept from it, want %d", name, core.prices.nodes, c.want)
+		core.Snapshot = follow.NewSnapshot(seen, nil)
+		hold.TakeReservations(core, core.Snapshot)
+		hold.Charge(core, at)
+		hold.Price(core, core.Snapshot)
+		if core.Prices.Nodes != c.want {
+			t.Errorf("%s: %d nodes are kept from it, want %d", name, core.Prices.Nodes, c.want)
 		}
-		core.now = at.Add(1500 * time.Millisecond)
-		core.charge(core.now)
-		core.now = at.Add(3 * time.Second)
-		core.charge(core.now)
-		if j.heldIdle() != int64(3*c.want) {
-			t.Errorf("%s: the job has cost %d node-seconds in 3 s, want %d", name, j.heldIdle(), 3*c.want)
+		core.Now = at.Add(1500 * time.Millisecond)
+		hold.Charge(core, core.Now)
+		core.Now = at.Add(3 * time.Second)
+		hold.Charge(core, core.Now)
+		if j.IdleHeld() != int64(3*c.want) {
+			t.Errorf("%s: the job has cost %d node-seconds in 3 s, want %d", name, j.IdleHeld(), 3*c.want)
 		}
 	}
 }
@@ -71,19 +75,19 @@ func TestPriceOfItsOwn(t *testing.T) {
 	cfg := config.Default()
 	c := sharesCore(cfg)
 	own, other := sharesJob(c, 1, "alice", "main", row.Queued), sharesJob(c, 2, "bob", "main", row.Queued)
-	for i, j := range []*job{own, other} {
+	for i, j := range []*state.Job{own, other} {
 		j.Profile = planner.Profile{{Duration: 3600, Nodes: 16}}
-		j.Step, j.plan = 0, []plannedStep{{start: sharesNow + 600, end: sharesNow + 4200}}
-		j.record = slurmctl.Job{ID: j.id(), State: slurmctl.Pending, Reason: "BeginTime", Priority: uint64(9 - i), Partition: "main", NumNodes: 16, TimeLimit: time.Hour}
+		j.Step, j.Plan = 0, []msg.PlannedStep{{Start: sharesNow + 600, End: sharesNow + 4200}}
+		j.Record = slurmctl.Job{ID: j.BaseID(), State: slurmctl.Pending, Reason: "BeginTime", Priority: uint64(9 - i), Partition: "main", NumNodes: 16, TimeLimit: time.Hour}
 	}
-	c.snapshot.reservations["evo_1_1_1"] = slurmctl.Reservation{Name: "evo_1_1_1", Nodes: c.snapshot.partitions["main"].Nodes, Start: time.Unix(sharesNow+600, 0), End: time.Unix(sharesNow+4200, 0), Flags: startFlags}
-	c.takeReservations(c.snapshot)
-	if c.price(c.snapshot); c.prices.nodes != 0 {
-		t.Errorf("%d nodes are kept from those who could have them only after the hold's job", c.prices.nodes)
+	c.Snapshot.Reservations["evo_1_1_1"] = slurmctl.Reservation{Name: "evo_1_1_1", Nodes: c.Snapshot.Partitions["main"].Nodes, Start: time.Unix(sharesNow+600, 0), End: time.Unix(sharesNow+4200, 0), Flags: msg.StartFlags}
+	hold.TakeReservations(c, c.Snapshot)
+	if hold.Price(c, c.Snapshot); c.Prices.Nodes != 0 {
+		t.Errorf("%d nodes are kept from those who could have them only after the hold's job", c.Prices.Nodes)
 	}
-	c.active = c.active[1:]
-	c.byID[1] = own
-	if c.price(c.snapshot); c.prices.nodes != 16 || len(c.prices.kept) != 1 || c.prices.kept[0].job != own {
-		t.Errorf("%d nodes are kept from another job, want 16 (%v)", c.prices.nodes, c.prices.kept)
+	c.Active = c.Active[1:]
+	c.ByID[1] = own
+	if hold.Price(c, c.Snapshot); c.Prices.Nodes != 16 || len(c.Prices.Kept) != 1 || c.Prices.Kept[0].Job != own {
+		t.Errorf("%d nodes are kept from another job, want 16 (%v)", c.Prices.Nodes, c.Prices.Kept)
 	}
 }

@@ -3,16 +3,18 @@ package core
 import (
 	"testing"
 	"time"
+
+	"github.com/evoslurm/evoslurm/adapter/sidecar/core/state"
 )
 
 // TestReasonWords checks that every kind of reason has words of its own, and that they name what the reason holds.
 func TestReasonWords(t *testing.T) {
 	at := time.Date(2026, 11, 24, 12, 30, 0, 0, time.Local)
-	seen := map[string]reasonKind{}
-	for kind := whyNothing; kind <= whySuspended; kind++ {
-		r := reason{kind: kind, job: 7, nodes: 3, tries: 2, at: at, what: "grow", text: "the text"}
-		words := r.words()
-		if words == r.text {
+	seen := map[string]state.ReasonKind{}
+	for kind := state.WhyNothing; kind <= state.WhySuspended; kind++ {
+		r := state.Reason{Kind: kind, Job: 7, Nodes: 3, Tries: 2, At: at, What: "grow", Text: "the text"}
+		words := r.Words()
+		if words == r.Text {
 			continue // somebody else has the words
 		}
 		if other, twice := seen[words]; twice || words == "" {
@@ -20,23 +22,23 @@ func TestReasonWords(t *testing.T) {
 		}
 		seen[words] = kind
 	}
-	for want, r := range map[string]reason{
+	for want, r := range map[string]state.Reason{
 		"": {},
-		"waits for job 7, whose request is being read":                                         {kind: whyEarlierUnread, job: 7},
-		"its coming steps cannot be planned again: too few nodes":                              {kind: whyNotReplanned, text: "too few nodes"},
-		"waits for job 7, which began before it: its coming steps cannot be planned again: no": {kind: whyNotReplanned, job: 7, text: "no"},
-		"waits for 3 nodes, planned for 12:30:00":                                              {kind: whyPlannedFor, nodes: 3, at: at},
-		"waits for 3 nodes, replanned for 12:30:00: the step before was long":                  {kind: whyPlannedFor, nodes: 3, at: at, text: "the step before was long"},
-		"is planned again: its nodes were promised to job 7":                                   {kind: whyPromisedAway, job: 7},
-		"is planned again: there may be room under MaxJobs":                                    {kind: whyRoomUnder, text: "MaxJobs"},
-		"gets 3 nodes":       {kind: whyGrows, nodes: 3},
-		"gives 3 nodes back": {kind: whyShrinks, nodes: 3},
-		"grow failed: no":    {kind: whyFailed, what: "grow", tries: 1, at: at, text: "no"},
-		"grow failed 2 times, and is tried again at 12:30:00: no": {kind: whyFailed, what: "grow", tries: 2, at: at, text: "no"},
-		"Slurm has suspended it since 12:30:00":                   {kind: whySuspended, at: at},
-		"the account has no room":                                 {kind: whyKeptBack, text: "the account has no room"},
+		"waits for job 7, whose request is being read":                                         {Kind: state.WhyEarlierUnread, Job: 7},
+		"its coming steps cannot be planned again: too few nodes":                              {Kind: state.WhyNotReplanned, Text: "too few nodes"},
+		"waits for job 7, which began before it: its coming steps cannot be planned again: no": {Kind: state.WhyNotReplanned, Job: 7, Text: "no"},
+		"waits for 3 nodes, planned for 12:30:00":                                              {Kind: state.WhyPlannedFor, Nodes: 3, At: at},
+		"waits for 3 nodes, replanned for 12:30:00: the step before was long":                  {Kind: state.WhyPlannedFor, Nodes: 3, At: at, Text: "the step before was long"},
+		"is planned again: its nodes were promised to job 7":                                   {Kind: state.WhyPromisedAway, Job: 7},
+		"is planned again: there may be room under MaxJobs":                                    {Kind: state.WhyRoomUnder, Text: "MaxJobs"},
+		"gets 3 nodes":       {Kind: state.WhyGrows, Nodes: 3},
+		"gives 3 nodes back": {Kind: state.WhyShrinks, Nodes: 3},
+		"grow failed: no":    {Kind: state.WhyFailed, What: "grow", Tries: 1, At: at, Text: "no"},
+		"grow failed 2 times, and is tried again at 12:30:00: no": {Kind: state.WhyFailed, What: "grow", Tries: 2, At: at, Text: "no"},
+		"Slurm has suspended it since 12:30:00":                   {Kind: state.WhySuspended, At: at},
+		"the account has no room":                                 {Kind: state.WhyKeptBack, Text: "the account has no room"},
 	} {
-		if got := r.words(); got != want {
+		if got := r.Words(); got != want {
 			t.Errorf("%q, want %q", got, want)
 		}
 	}

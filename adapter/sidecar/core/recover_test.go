@@ -7,6 +7,9 @@ import (
 	"github.com/evoslurm/evoslurm/adapter/api"
 	"github.com/evoslurm/evoslurm/adapter/internal/config"
 	"github.com/evoslurm/evoslurm/adapter/internal/drivemode"
+	"github.com/evoslurm/evoslurm/adapter/sidecar/core/adopt"
+	"github.com/evoslurm/evoslurm/adapter/sidecar/core/plan"
+	"github.com/evoslurm/evoslurm/adapter/sidecar/core/state"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/store/row"
 	"github.com/evoslurm/evoslurm/planner"
 	"github.com/evoslurm/evoslurm/slurmctl"
@@ -37,7 +40,9 @@ func TestInferStep(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got, _ := inferStep(p, (&job{mode: modes[drivemode.Merge], Job: &row.Job{Profile: p}}).mostOf, 0, c.nodes, c.coming, c.elapsed); got != c.want {
+		if got, _ := adopt.InferStep(p, func(step int) int {
+			return adopt.MostOf((&state.Job{Mode: state.Modes[drivemode.Merge], Job: &row.Job{Profile: p}}), step)
+		}, 0, c.nodes, c.coming, c.elapsed); got != c.want {
 			t.Errorf("%s with %d nodes after %d s, step %d held: step %d, want %d", c.profile, c.nodes, c.elapsed, c.coming, got, c.want)
 		}
 	}
@@ -47,11 +52,11 @@ func TestInferStep(t *testing.T) {
 // is no such job, its script would end.
 func TestComing(t *testing.T) {
 	c := newCore(config.Default(), time.Now())
-	c.byID[3] = &job{Job: &row.Job{SlurmID: 3, UID: 7}}
-	c.coming = map[slurmctl.JobID]uint32{1: 0, 2: 7, 3: 7}
-	c.refused[2] = refused{Job: api.Job{ID: 2}}
+	c.ByID[3] = &state.Job{Job: &row.Job{SlurmID: 3, UID: 7}}
+	c.Coming = map[slurmctl.JobID]uint32{1: 0, 2: 7, 3: 7}
+	c.Refused[2] = state.Refused{Job: api.Job{ID: 2}}
 	for id, want := range map[slurmctl.JobID]bool{1: true, 2: false, 3: false, 4: false} {
-		if c.isComing(id) != want {
+		if plan.IsComing(c, id) != want {
 			t.Errorf("job %d: coming %v", id, !want)
 		}
 	}

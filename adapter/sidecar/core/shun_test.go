@@ -6,6 +6,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/evoslurm/evoslurm/adapter/sidecar/core/act"
+	"github.com/evoslurm/evoslurm/adapter/sidecar/core/adopt"
+	"github.com/evoslurm/evoslurm/adapter/sidecar/core/follow"
+	"github.com/evoslurm/evoslurm/adapter/sidecar/core/msg"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/store/row"
 	"github.com/evoslurm/evoslurm/slurmctl"
 )
@@ -28,38 +32,38 @@ func TestShun(t *testing.T) {
 			j := b.evolving(1, 1, c.profile, time.Hour)
 			other := b.evolving(2, 0, "1@1m", time.Hour)
 			b.plan(b.s)
-			if !slices.Equal(j.plan[0].nodes, []string{"n1", "n2"}) {
-				t.Fatalf("planned on %v", j.plan[0].nodes)
+			if !slices.Equal(j.Plan[0].Nodes, []string{"n1", "n2"}) {
+				t.Fatalf("planned on %v", j.Plan[0].Nodes)
 			}
-			j.State, j.record.Reason, j.touched = row.Starting, c.reason, b.s.taken.Add(-2*startWait)
-			b.now = b.s.taken
-			b.actOn(b.s, j, b.now)
-			for _, e := range b.effects {
-				if task, ok := e.(Task); ok {
-					b.settled(Outcome{Task: task.ID})
+			j.State, j.Record.Reason, j.Touched = row.Starting, c.reason, b.s.Taken.Add(-2*adopt.StartWait)
+			b.Now = b.s.Taken
+			act.ActOn(b.Core, b.s, j, b.Now)
+			for _, e := range b.Effects {
+				if task, ok := e.(msg.Task); ok {
+					settled(b.Core, msg.Outcome{Task: task.ID})
 				}
 			}
 			if j.State != row.Queued {
 				t.Fatalf("it is %s", j.State)
 			}
 			if c.want == nil {
-				if j.kept == nil || !strings.Contains(j.reason.words(), c.words) || len(j.record.ExcNodes) > 0 {
-					t.Errorf("kept back: %+v, %q; leaves %v alone", j.kept, j.reason.words(), j.record.ExcNodes)
+				if j.Kept == nil || !strings.Contains(j.Reason.Words(), c.words) || len(j.Record.ExcNodes) > 0 {
+					t.Errorf("kept back: %+v, %q; leaves %v alone", j.Kept, j.Reason.Words(), j.Record.ExcNodes)
 				}
 				return
 			}
-			if len(j.plan) > 0 {
+			if len(j.Plan) > 0 {
 				t.Fatal("it could be let go onto the same nodes at once")
 			}
-			if b.plan(b.s); j.kept != nil || !slices.Equal(j.plan[0].nodes, c.want) {
-				t.Errorf("kept back: %+v; planned on %v, want %v", j.kept, j.plan[0].nodes, c.want)
+			if b.plan(b.s); j.Kept != nil || !slices.Equal(j.Plan[0].Nodes, c.want) {
+				t.Errorf("kept back: %+v; planned on %v, want %v", j.Kept, j.Plan[0].Nodes, c.want)
 			}
-			if slices.Contains(other.record.ExcNodes, "n1") {
+			if slices.Contains(other.Record.ExcNodes, "n1") {
 				t.Error("others leave them alone, too")
 			}
-			j.readmit(b.now.Add(shunFor + time.Second))
-			if j.see(&slurmctl.Job{ID: 1}); len(j.record.ExcNodes) > 0 {
-				t.Errorf("an hour later it leaves %v alone", j.record.ExcNodes)
+			follow.Readmit(j, b.Now.Add(act.ShunFor+time.Second))
+			if adopt.See(j, &slurmctl.Job{ID: 1}); len(j.Record.ExcNodes) > 0 {
+				t.Errorf("an hour later it leaves %v alone", j.Record.ExcNodes)
 			}
 		})
 	}

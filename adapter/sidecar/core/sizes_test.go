@@ -9,6 +9,9 @@ import (
 	"github.com/evoslurm/evoslurm/adapter/internal/config"
 	"github.com/evoslurm/evoslurm/adapter/internal/drivemode"
 	"github.com/evoslurm/evoslurm/adapter/job/request"
+	"github.com/evoslurm/evoslurm/adapter/sidecar/core/msg"
+	"github.com/evoslurm/evoslurm/adapter/sidecar/core/plan"
+	"github.com/evoslurm/evoslurm/adapter/sidecar/core/state"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/store/row"
 	"github.com/evoslurm/evoslurm/planner"
 	"github.com/evoslurm/evoslurm/slurmctl"
@@ -30,14 +33,14 @@ func TestMalleableRequest(t *testing.T) {
 		{"evo:v2;p=2-4@10m;d=chain;i=1;;", "a chain cannot be malleable"},
 		{"evo:v2;p=2-4@10m;g=3;;", "--max-nodes=3: a malleable job makes no claim"},
 	} {
-		c := New(Site{User: "root", Root: true}, config.Default(), Strategy{}, time.Unix(1_800_000_000, 0))
+		c := state.New(msg.Site{User: "root", Root: true}, config.Default(), msg.Strategy{}, time.Unix(1_800_000_000, 0))
 		nodes, _ := slurmctl.ExpandNodes("n[1-9]")
-		c.snapshot = &snapshot{partitions: map[string]slurmctl.Partition{"main": {Name: "main", Nodes: nodes, MaxNodes: 8}}}
+		c.Snapshot = &state.Snapshot{Partitions: map[string]slurmctl.Partition{"main": {Name: "main", Nodes: nodes, MaxNodes: 8}}}
 		sp, ok, err := request.ParseMarker(x.marker)
 		if !ok || err != nil {
 			t.Fatal(x.marker, ok, err)
 		}
-		sp, err = c.malleable(&slurmctl.Job{ID: 7, Partition: "main"}, sp)
+		sp, err = plan.Malleable(c, &slurmctl.Job{ID: 7, Partition: "main"}, sp)
 		got, _ := sp.Marker()
 		if err != nil {
 			got = err.Error()
@@ -71,23 +74,23 @@ func TestRebound(t *testing.T) {
 		{"2@1m,9@1m", 2, nil, []int{4, 9}},
 		{"2@1m", 1, nil, []int{4}},
 	} {
-		got := rebound(m, p(x.profile), x.step, x.most)
+		got := plan.Rebound(m, p(x.profile), x.step, x.most)
 		malleable := !slices.Equal(x.want[max(x.step-1, 0):], request.Sizes(p(x.profile))[max(x.step-1, 0):])
 		if (got != nil) != malleable || got != nil && (!slices.Equal(got.Max, x.want) || got.Grace != 5) {
 			t.Errorf("%s in step %d: %+v, want %v", x.profile, x.step, got, x.want)
 		}
 	}
-	if got := rebound(nil, p("2@1m"), 1, []int{3}); got != nil {
+	if got := plan.Rebound(nil, p("2@1m"), 1, []int{3}); got != nil {
 		t.Errorf("of a job that is not malleable: %+v", got)
 	}
-	j := &job{mode: modes[drivemode.Merge], Job: &row.Job{Malleable: &row.Malleable{Max: []int{4}, Sizes: -1}}}
-	if p, most, err := comingOf(j, "3-9@1m,2@1m", 100); err != nil || p.String() != "4@1m,2@1m" || !slices.Equal(most, []int{8, 2}) {
+	j := &state.Job{Mode: state.Modes[drivemode.Merge], Job: &row.Job{Malleable: &row.Malleable{Max: []int{4}, Sizes: -1}}}
+	if p, most, err := plan.ComingOf(j, "3-9@1m,2@1m", 100); err != nil || p.String() != "4@1m,2@1m" || !slices.Equal(most, []int{8, 2}) {
 		t.Errorf("%v, %v, %v", p, most, err)
 	}
-	if _, _, err := comingOf(j, "5-7@1m", 100); err == nil || !strings.Contains(err.Error(), "no power of two within 5-7") {
+	if _, _, err := plan.ComingOf(j, "5-7@1m", 100); err == nil || !strings.Contains(err.Error(), "no power of two within 5-7") {
 		t.Errorf("%v", err)
 	}
-	if _, _, err := comingOf(&job{Job: &row.Job{}}, "5-7@1m", 100); err == nil || !strings.Contains(err.Error(), "not submitted as one that is malleable") {
+	if _, _, err := plan.ComingOf(&state.Job{Job: &row.Job{}}, "5-7@1m", 100); err == nil || !strings.Contains(err.Error(), "not submitted as one that is malleable") {
 		t.Errorf("%v", err)
 	}
 }

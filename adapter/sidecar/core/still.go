@@ -3,90 +3,71 @@ package core
 import (
 	"time"
 
+	"github.com/evoslurm/evoslurm/adapter/sidecar/core/act"
+	"github.com/evoslurm/evoslurm/adapter/sidecar/core/adopt"
+	"github.com/evoslurm/evoslurm/adapter/sidecar/core/follow"
+	"github.com/evoslurm/evoslurm/adapter/sidecar/core/hold"
+	"github.com/evoslurm/evoslurm/adapter/sidecar/core/msg"
+	"github.com/evoslurm/evoslurm/adapter/sidecar/core/plan"
+	"github.com/evoslurm/evoslurm/adapter/sidecar/core/state"
+	"github.com/evoslurm/evoslurm/adapter/sidecar/core/talk"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/store/row"
 	"github.com/evoslurm/evoslurm/slurmctl"
 )
 
-// In virtual time a poll costs more than the second that it covers, and most polls show what the previous one
-// showed. [Core.Still] returns until when such a poll would decide nothing: a simulation skips it then. Still
-// is cautious: if it is not certain, it says that polls are needed.
-
-// quiet holds facts about the last cycle for [Core.Still].
-type quiet struct {
-	acted    time.Time // the last step that asked for more than polls and plans
-	drifts   bool      // see Planned; a kept plan does not drift
-	refitted bool      // the cycle replanned a running job from its time on
-	putOff   bool      // a chore had no allowance
-}
-
-// note records the effects of a step.
-func (q *quiet) note(now time.Time, effects []Effect) {
-	for _, e := range effects {
-		switch e.(type) {
-		case Poll, PollNodes, Plan, Resize:
-		default:
-			q.acted = now
-			return
-		}
-	}
-}
-
-// PutOff reports whether something waits for an allowance: the next caller may get it.
-func (c *Core) PutOff() bool { return c.quiet.putOff }
-
-// Same processes a poll that shows what the last one showed and has no consequences (see [Core.Still]): it
+// same processes a poll that shows what the last one showed and has no consequences (see [still]): it
 // began at `begun` and has ended now. A step must follow at once.
-func (c *Core) Same(begun, now time.Time) {
-	p, s := &c.pace, c.snapshot
-	p.polling, p.begun, p.ended = false, begun, now
-	c.nextCycle = begun.Add(c.cfg.PollInterval)
-	for _, j := range c.active {
-		if j.queuedAt.Equal(s.taken) {
-			j.queuedAt = begun
+func same(c *state.Core, begun, now time.Time) {
+	p, s := &c.Pace, c.Snapshot
+	p.Polling, p.Begun, p.Ended = false, begun, now
+	c.NextCycle = begun.Add(c.Config.PollInterval)
+	for _, j := range c.Active {
+		if j.QueuedAt.Equal(s.Taken) {
+			j.QueuedAt = begun
 		}
 	}
-	s.taken, s.nodesTaken, s.holders, s.eligibles = begun, time.Time{}, nil, nil
+	s.Taken, s.NodesTaken, s.Holders, s.Eligibles = begun, time.Time{}, nil, nil
 }
 
-// Still returns until when a poll that shows what the last one showed decides nothing, except for postponed
+// still returns until when a poll that shows what the last one showed decides nothing, except for postponed
 // tasks, or the zero time if polls are needed as usual. It must be called right after a step.
-func (c *Core) Still() (until time.Time) {
-	if c.unsettled() {
+func still(c *state.Core) (until time.Time) {
+	if unsettled(c) {
 		return time.Time{}
 	}
-	m := moments{after: c.pace.begun, until: c.pace.begun.Add(longestRest)}
-	if len(c.refused) > 0 { // limits that block jobs are read again
-		m.until = c.configRead.Add(ConfigFor)
+	m := moments{after: c.Pace.Begun, until: c.Pace.Begun.Add(longestRest)}
+	if len(c.Refused) > 0 { // limits that block jobs are read again
+		m.until = c.ConfigRead.Add(msg.ConfigFor)
 	}
-	for _, l := range c.last {
+	for _, l := range c.Last {
 		if l != nil {
 			m.at(time.Unix(l.Until(), 0))
-		} else if c.quiet.drifts {
+		} else if c.Quiet.Drifts {
 			return time.Time{}
 		}
 	}
-	for _, j := range c.active {
-		if !c.stillOf(&m, j) {
+	for _, j := range c.Active {
+		if !stillOf(c, &m, j) {
 			return time.Time{}
 		}
 	}
-	for i := range c.snapshot.jobs {
-		if !c.stillIn(&m, &c.snapshot.jobs[i]) {
+	for i := range c.Snapshot.Jobs {
+		if !stillIn(c, &m, &c.Snapshot.Jobs[i]) {
 			return time.Time{}
 		}
 	}
-	c.addTimes(&m)
+	addTimes(c, &m)
 	return m.until
 }
 
 // unsettled reports whether something is under way, apart from single jobs, or must be watched in every poll.
-func (c *Core) unsettled() bool {
-	p, q := &c.pace, &c.quiet
+func unsettled(c *state.Core) bool {
+	p, q := &c.Pace, &c.Quiet
 	switch {
-	case c.changing(), c.snapshot == nil, c.lastErr != nil, c.planning, c.strategy.Plugin, c.looking != nil, c.stopping, len(c.work.pending) > 0:
-	case p.polling, p.atNodes, p.urgent, p.waiting >= 0, p.pause > 0, !c.nextCycle.Equal(p.begun.Add(c.cfg.PollInterval)):
-	case q.refitted, !q.acted.Before(p.begun):
-	case len(c.intruders) > 0, len(c.leaks) > 0, len(c.unwilling) > 0, len(c.prices.kept) > 0, c.power.on, c.countsStand():
+	case talk.Changing(c), c.Snapshot == nil, c.LastErr != nil, c.Planning, c.Strategy.Plugin, c.Looking != nil, c.Stopping, len(c.Work.Pending) > 0:
+	case p.Polling, p.AtNodes, p.Urgent, p.Waiting >= 0, p.Pause > 0, !c.NextCycle.Equal(p.Begun.Add(c.Config.PollInterval)):
+	case q.Refitted, !q.Acted.Before(p.Begun):
+	case len(c.Intruders) > 0, len(c.Leaks) > 0, len(c.Unwilling) > 0, len(c.Prices.Kept) > 0, c.Power.On, state.CountsStand(c):
 	default:
 		return false
 	}
@@ -94,12 +75,12 @@ func (c *Core) unsettled() bool {
 }
 
 // stillIn does what Still does, for one job in Slurm. It reports false if it is not certain.
-func (c *Core) stillIn(m *moments, r *slurmctl.Job) bool {
+func stillIn(c *state.Core, m *moments, r *slurmctl.Job) bool {
 	switch {
-	case c.isComing(r.ID) && justSubmitted(c.snapshot, r), r.State == slurmctl.Pending && c.isExpander(r), r.State == slurmctl.Completing, r.State == slurmctl.Suspended, r.State == slurmctl.Configuring:
+	case plan.IsComing(c, r.ID) && plan.JustSubmitted(c.Snapshot, r), r.State == slurmctl.Pending && plan.IsExpander(c, r), r.State == slurmctl.Completing, r.State == slurmctl.Suspended, r.State == slurmctl.Configuring:
 		return false
 	case len(r.NodeList) > 0 && !r.EndTime.IsZero():
-		if !r.EndTime.After(m.after) && c.owner(r.ID) == nil {
+		if !r.EndTime.After(m.after) && c.Owner(r.ID) == nil {
 			return false // it may end any moment
 		}
 		m.at(r.EndTime)
@@ -108,42 +89,42 @@ func (c *Core) stillIn(m *moments, r *slurmctl.Job) bool {
 }
 
 // addTimes adds the times of what is not about single jobs.
-func (c *Core) addTimes(m *moments) {
-	for _, in := range c.refused {
-		m.at(in.since.Add(c.cfg.GiveUp))
-		m.at(in.again)
+func addTimes(c *state.Core, m *moments) {
+	for _, in := range c.Refused {
+		m.at(in.Since.Add(c.Config.GiveUp))
+		m.at(in.Again)
 	}
-	for _, r := range c.reservations {
+	for _, r := range c.Reservations {
 		m.at(r.Start)
 		m.at(r.End)
 	}
-	if c.fits > 0 {
-		m.at(time.Unix(c.fits, 0))
+	if c.Fits > 0 {
+		m.at(time.Unix(c.Fits, 0))
 	}
-	for _, read := range c.asked {
-		m.at(read.again)
+	for _, read := range c.Asked {
+		m.at(read.Again)
 	}
-	for _, read := range c.scripts {
-		m.at(read.again)
+	for _, read := range c.Scripts {
+		m.at(read.Again)
 	}
-	for _, t := range c.suspect {
+	for _, t := range c.Suspect {
 		m.at(t)
 	}
-	if len(c.delays.jobs) > 0 {
-		m.at(c.delays.again)
+	if len(c.Delays.Jobs) > 0 {
+		m.at(c.Delays.Again)
 	}
-	for _, t := range c.work.retry {
+	for _, t := range c.Work.Retry {
 		m.at(t)
 	}
 }
 
 // moves reports whether something about a job is under way or due, or must be watched in every poll.
-func (c *Core) moves(j *job, now time.Time) bool {
-	due := j.due()
+func moves(c *state.Core, j *state.Job, now time.Time) bool {
+	due := j.Due()
 	switch {
-	case j.busy, j.unwritten, j.ending, j.kept != nil, j.isSuspended(), j.recount, j.configuring, j.extend, j.asked == nil, len(j.expanders) > 0:
-	case j.isMalleable() && j.runs(), j.State == row.Starting, j.State == row.Queued && c.ageing.Weight > 0:
-	case j.touched.After(now), !due.IsZero() && !due.After(now):
+	case j.Busy, j.Unwritten, j.Ending, j.Kept != nil, follow.IsSuspended(j), j.Recount, j.Configuring, j.Extend, j.Asked == nil, len(j.Expanders) > 0:
+	case adopt.IsMalleable(j) && j.Runs(), j.State == row.Starting, j.State == row.Queued && c.Ageing.Weight > 0:
+	case j.Touched.After(now), !due.IsZero() && !due.After(now):
 	default:
 		return false
 	}
@@ -151,29 +132,29 @@ func (c *Core) moves(j *job, now time.Time) bool {
 }
 
 // stillOf does what Still does, for one job. It reports false if it is not certain.
-func (c *Core) stillOf(m *moments, j *job) bool {
-	if c.moves(j, m.after) {
+func stillOf(c *state.Core, m *moments, j *state.Job) bool {
+	if moves(c, j, m.after) {
 		return false
 	}
-	margin, grace := c.cfg.Margin, c.cfg.Grace
-	m.at(j.retryAt)
-	for _, r := range j.refusedIn {
-		m.at(r.until)
+	margin, grace := c.Config.Margin, c.Config.Grace
+	m.at(j.RetryAt)
+	for _, r := range j.RefusedIn {
+		m.at(r.Until)
 	}
-	for _, r := range j.refusedAs {
-		m.at(r.until)
+	for _, r := range j.RefusedAs {
+		m.at(r.Until)
 	}
-	m.at(j.holdRetry)
+	m.at(j.HoldRetry)
 	m.at(j.Begin)
-	m.at(j.Submitted.Add(mirrorAge))
-	m.at(j.record.EndTime)
-	for _, step := range j.plan[min(max(j.Step-1, 0), len(j.plan)):] {
-		start, end := time.Unix(step.start, 0), time.Unix(step.end, 0)
+	m.at(j.Submitted.Add(plan.MirrorAge))
+	m.at(j.Record.EndTime)
+	for _, step := range j.Plan[min(max(j.Step-1, 0), len(j.Plan)):] {
+		start, end := time.Unix(step.Start, 0), time.Unix(step.End, 0)
 		m.at(start)
-		m.at(start.Add(-soon))
-		m.at(start.Add(-c.cfg.HoldAhead))
-		if j.mode.readiesLinks {
-			m.at(start.Add(-linkAhead))
+		m.at(start.Add(-hold.Soon))
+		m.at(start.Add(-c.Config.HoldAhead))
+		if j.Mode.ReadiesLinks {
+			m.at(start.Add(-act.LinkAhead))
 		}
 		m.at(end)
 		m.at(end.Add(margin))
@@ -182,28 +163,28 @@ func (c *Core) stillOf(m *moments, j *job) bool {
 		m.at(end.Add(max(grace, time.Minute)))
 	}
 	if j.State == row.Running {
-		over := time.Unix(max(j.expected(), j.overdue), 0)
+		over := time.Unix(max(j.Expected(), j.Overdue), 0)
 		m.at(over)
 		m.at(over.Add(grace))
 		m.at(over.Add(2 * grace))
 	}
-	if j.State == row.Queued && len(j.plan) > 0 {
-		start := time.Unix(j.plan[0].start, 0)
-		m.at(start.Add(-c.cfg.HoldAhead))
+	if j.State == row.Queued && len(j.Plan) > 0 {
+		start := time.Unix(j.Plan[0].Start, 0)
+		m.at(start.Add(-c.Config.HoldAhead))
 		m.at(start.Add(-time.Minute)) // it is near now
-		m.drift(start.Add(mirrorDelay), j.record.StartTime, mirrorDelay*2/3)
+		m.drift(start.Add(plan.MirrorDelay), j.Record.StartTime, plan.MirrorDelay*2/3)
 	}
-	c.addHoldTimes(m, j)
+	addHoldTimes(c, m, j)
 	return true
 }
 
 // addHoldTimes adds the times from which the holds of a job are too far from the wanted ones.
-func (c *Core) addHoldTimes(m *moments, j *job) {
-	for _, h := range c.holdsOf(j, c.now.Unix()) {
-		if r, ok := c.holdFor(j, h.step); ok {
-			start := time.Unix(h.start, 0)
-			m.drift(start, r.Start, earlier*time.Second)
-			if over := r.End.Sub(time.Unix(h.end, 0)) - time.Minute; over > 0 {
+func addHoldTimes(c *state.Core, m *moments, j *state.Job) {
+	for _, h := range hold.HoldsOf(c, j, c.Now.Unix()) {
+		if r, ok := hold.HoldFor(c, j, h.Step); ok {
+			start := time.Unix(h.Start, 0)
+			m.drift(start, r.Start, msg.Earlier*time.Second)
+			if over := r.End.Sub(time.Unix(h.End, 0)) - time.Minute; over > 0 {
 				early := time.Duration((int64(over/time.Second)+1)/2) * time.Second // the slack is in whole seconds
 				m.at(start.Add(-10 * early))
 			}
@@ -235,20 +216,10 @@ func (m *moments) at(t time.Time) {
 // drift adds the time when a value in Slurm is too far from the wanted one for the time that is left then (see
 // slack).
 func (m *moments) drift(want, written time.Time, least time.Duration) {
-	if off := want.Sub(written).Abs(); off > least && off < longestHold*time.Second {
+	if off := want.Sub(written).Abs(); off > least && off < plan.LongestHold*time.Second {
 		m.at(want.Add(-10 * off))
 	}
 }
 
 // longestRest is the longest time without decisions.
 const longestRest = 24 * time.Hour
-
-// ConfigRead returns when Slurm's configuration was last read.
-func (c *Core) ConfigRead() time.Time { return c.configRead }
-
-// Rested sets when the configuration would have been last read if no polls had been skipped.
-func (c *Core) Rested(configRead time.Time) { c.configRead = configRead }
-
-// Rest announces that the next step comes at `until` or earlier: the shell may delay what [Wake] asked for, up
-// to [Core.Still].
-func (c *Core) Rest(until time.Time) { c.wait = max(c.wait, until.Sub(c.tick)) }

@@ -5,6 +5,10 @@ import (
 	"time"
 
 	"github.com/evoslurm/evoslurm/adapter/internal/config"
+	"github.com/evoslurm/evoslurm/adapter/sidecar/core/follow"
+	"github.com/evoslurm/evoslurm/adapter/sidecar/core/msg"
+	"github.com/evoslurm/evoslurm/adapter/sidecar/core/plan"
+	"github.com/evoslurm/evoslurm/adapter/sidecar/core/talk"
 	"github.com/evoslurm/evoslurm/planner"
 )
 
@@ -31,24 +35,24 @@ func TestTry(t *testing.T) {
 	b.evolving(1, 1, "2@10m", time.Hour)
 	noX, _ := planner.StrategyByName("noX")
 	for _, by := range []int64{5, 7} {
-		_, rows, err := b.Problem().Try(tardy{builtin{noX}, by})
-		if err != nil || len(rows) != 1 || rows[0].TriedStart.Sub(b.s.taken) != time.Duration(by)*time.Second {
+		_, rows, err := talk.Problem(b.Core).Try(tardy{builtin{noX}, by})
+		if err != nil || len(rows) != 1 || rows[0].TriedStart.Sub(b.s.Taken) != time.Duration(by)*time.Second {
 			t.Errorf("%d s later: %+v %v", by, rows, err)
 		}
 	}
-	p := b.Problem()
+	p := talk.Problem(b.Core)
 	for _, by := range []int64{5, 7} { // of the same problem, as TryStrategy does
-		if _, rows, err := p.Try(tardy{builtin{noX}, by}); err != nil || rows[0].TriedStart.Sub(b.s.taken) != time.Duration(by)*time.Second {
+		if _, rows, err := p.Try(tardy{builtin{noX}, by}); err != nil || rows[0].TriedStart.Sub(b.s.Taken) != time.Duration(by)*time.Second {
 			t.Errorf("%d s later: %+v %v", by, rows, err)
 		}
 	}
-	b.takePlans(b.problem(b.s).Plan(tardy{builtin{noX}, 5}))
-	if len(b.last) == 0 || b.last[0] == nil {
+	plan.TakePlans(b.Core, follow.Problem(b.Core, b.s).Plan(tardy{builtin{noX}, 5}))
+	if len(b.Last) == 0 || b.Last[0] == nil {
 		t.Fatal("nothing is kept")
 	}
 	cfg := config.Default()
-	b.configured(Configuration{Config: &cfg})
-	if got := b.problem(b.s).Plan(tardy{builtin{noX}, 7}).Jobs[0].Steps[0].Start - b.s.taken.Unix(); got != 7 {
+	configured(b.Core, msg.Configuration{Config: &cfg})
+	if got := follow.Problem(b.Core, b.s).Plan(tardy{builtin{noX}, 7}).Jobs[0].Steps[0].Start - b.s.Taken.Unix(); got != 7 {
 		t.Errorf("planned %d s later, want 7", got)
 	}
 }
@@ -73,11 +77,11 @@ func TestTryExpands(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		_, rows, err := b.Problem().Try(expanding{builtin{s}, limit})
+		_, rows, err := talk.Problem(b.Core).Try(expanding{builtin{s}, limit})
 		if err != nil || len(rows) != 2 || rows[1].TriedUnfit != "" {
 			t.Fatalf("%s: %+v %v", name, rows, err)
 		}
-		return rows[1].TriedStart.Sub(b.s.taken)
+		return rows[1].TriedStart.Sub(b.s.Taken)
 	}
 	if rigid, expanded := start("noX", 1), start("infX", planner.Infinite); expanded >= rigid {
 		t.Errorf("the second job starts after %v, expanded after %v", rigid, expanded)

@@ -5,7 +5,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/evoslurm/evoslurm/adapter/sidecar/core"
+	"github.com/evoslurm/evoslurm/adapter/sidecar/core/msg"
 )
 
 // slurmctld's backfill scheduler holds the locks that most commands wait for, for two seconds at a
@@ -46,7 +46,7 @@ func (b *backfill) learn(now time.Time, busy bool, ended time.Time) {
 		b.seen = now
 		return
 	}
-	b.next = core.Later(ended, b.seen).Add(b.interval)
+	b.next = msg.Later(ended, b.seen).Add(b.interval)
 	if latest := now.Add(b.interval); b.next.After(latest) { // by a clock that is ahead
 		b.next = latest
 	}
@@ -68,7 +68,7 @@ func (d *Driver) resting(ctx context.Context) error {
 		}
 	}
 	if !rests {
-		return core.ErrBackfilling
+		return msg.ErrBackfilling
 	}
 	return nil
 }

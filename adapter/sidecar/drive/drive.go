@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/evoslurm/evoslurm/adapter/job/request"
-	"github.com/evoslurm/evoslurm/adapter/sidecar/core"
+	"github.com/evoslurm/evoslurm/adapter/sidecar/core/msg"
 	"github.com/evoslurm/evoslurm/slurmctl"
 )
 
@@ -83,27 +83,27 @@ func New(slurm Slurm, now func() time.Time) *Driver {
 
 // Run carries out a task. If the context polls ends, it stops waiting for what only a poll would
 // find out. The comment of the command describes the result, which is also returned with an error.
-func (d *Driver) Run(ctx, polls context.Context, t core.Task) (result any, err error) {
+func (d *Driver) Run(ctx, polls context.Context, t msg.Task) (result any, err error) {
 	if t.Gently {
 		if err := d.resting(ctx); err != nil {
 			return nil, err
 		}
 	}
 	switch c := t.Command.(type) {
-	case core.Start:
+	case msg.Start:
 		return d.start(ctx, polls, c)
-	case core.Grow:
+	case msg.Grow:
 		return d.grow(ctx, c)
-	case core.Shrink:
+	case msg.Shrink:
 		return d.shrink(ctx, c)
-	case core.Detach:
+	case msg.Detach:
 		none := ""
 		err := d.Slurm.UpdateJob(ctx, c.Job, slurmctl.JobUpdate{Reservation: &none})
 		if err == nil && c.GiveUp {
 			err = ignoreUnknown(d.Slurm.DeleteReservation(ctx, c.Hold))
 		}
 		return nil, err
-	case core.Update:
+	case msg.Update:
 		if c.As != 0 {
 			u, err := d.Slurm.LookupUser(c.As)
 			if err != nil {
@@ -112,14 +112,14 @@ func (d *Driver) Run(ctx, polls context.Context, t core.Task) (result any, err e
 			c.Change.As = u
 		}
 		return nil, d.Slurm.UpdateJob(ctx, c.Job, c.Change)
-	case core.ExtendLimits:
+	case msg.ExtendLimits:
 		for _, p := range c.Parts {
 			if err := d.Slurm.UpdateJob(ctx, p.Job, slurmctl.JobUpdate{TimeLimit: p.Limit}); err != nil {
 				return nil, err
 			}
 		}
 		return nil, nil
-	case core.Signal:
+	case msg.Signal:
 		var errs []error
 		for _, id := range c.Jobs {
 			if err := d.Slurm.Signal(ctx, id, c.Name, slurmctl.SignalOptions{Full: true}); err != nil && !errors.Is(err, slurmctl.ErrAlreadyDone) {
@@ -127,23 +127,23 @@ func (d *Driver) Run(ctx, polls context.Context, t core.Task) (result any, err e
 			}
 		}
 		return nil, errors.Join(errs...)
-	case core.Cancel:
+	case msg.Cancel:
 		return nil, d.Slurm.Cancel(ctx, c.Jobs...)
-	case core.Ask:
+	case msg.Ask:
 		return resultOf(d.Slurm.Glance(ctx, c.Jobs...))
-	case core.Reserve:
+	case msg.Reserve:
 		return nil, d.Slurm.CreateReservation(ctx, c.Request)
-	case core.ChangeHold:
+	case msg.ChangeHold:
 		return nil, d.Slurm.UpdateReservation(ctx, c.Name, c.Change)
-	case core.GiveUpHold:
+	case msg.GiveUpHold:
 		for _, o := range c.TakeOut {
 			if err := d.Slurm.UpdateJob(ctx, o.Job, slurmctl.JobUpdate{Reservation: &o.Rest}); err != nil {
 				return nil, err
 			}
 		}
 		return nil, ignoreUnknown(d.Slurm.DeleteReservation(ctx, c.Name))
-	case core.ReadRequest:
-		asked := core.Asked{}
+	case msg.ReadRequest:
+		asked := msg.Asked{}
 		asked.User, asked.UserErr = d.Slurm.LookupUser(c.UID)
 		if asked.Request, err = d.Slurm.Request(ctx, c.Job, c.Config); err == nil && !c.Try.IsZero() {
 			if err = d.Slurm.TryUpdate(ctx, c.Job, c.Try); err != nil {
@@ -154,7 +154,7 @@ func (d *Driver) Run(ctx, polls context.Context, t core.Task) (result any, err e
 					as = nil
 				}
 				if err = request.MayGrow(ctx, d.Slurm, asked.Request, c.Growth, gres, as); err != nil {
-					err = fmt.Errorf("%w: %w", core.ErrSiteRefuses, err)
+					err = fmt.Errorf("%w: %w", msg.ErrSiteRefuses, err)
 				}
 			}
 		}
@@ -165,24 +165,24 @@ func (d *Driver) Run(ctx, polls context.Context, t core.Task) (result any, err e
 			}
 		}
 		return asked, err
-	case core.ReadScript:
+	case msg.ReadScript:
 		text, err := d.Slurm.BatchScript(ctx, c.Job)
-		read := core.Scripted{}
+		read := msg.Scripted{}
 		if err == nil {
 			read.Request, read.Asked, read.Err = request.FromStored([]byte(text))
 		}
 		return read, err
-	case core.ReadLimits:
+	case msg.ReadLimits:
 		return resultOf(d.Slurm.Limits(ctx, c.Config))
-	case core.ReadAccrual:
+	case msg.ReadAccrual:
 		return resultOf(d.Slurm.AccrueTimes(ctx))
-	case core.ReadTimeUsed:
+	case msg.ReadTimeUsed:
 		return resultOf(d.Slurm.TimeUsed(ctx, c.Job))
-	case core.PowerUp:
+	case msg.PowerUp:
 		return nil, d.Slurm.PowerUp(ctx, c.Nodes)
-	case core.KeepUp:
+	case msg.KeepUp:
 		return nil, d.Slurm.KeepUp(ctx, c.Nodes)
-	case core.Reconfigure:
+	case msg.Reconfigure:
 		return nil, d.Slurm.Reconfigure(ctx)
 	}
 	return nil, fmt.Errorf("drive: unknown command %T", t.Command)
@@ -205,10 +205,10 @@ func ignoreUnknown(err error) error {
 }
 
 // shrink gives nodes back, first those of companions, newest first.
-func (d *Driver) shrink(ctx context.Context, c core.Shrink) ([]core.Part, error) {
+func (d *Driver) shrink(ctx context.Context, c msg.Shrink) ([]msg.Part, error) {
 	held := c.Held
 	for i := len(held) - 1; i >= 0; i-- {
-		keep := core.Without(held[i].Nodes, c.Surplus)
+		keep := msg.Without(held[i].Nodes, c.Surplus)
 		switch {
 		case len(keep) == len(held[i].Nodes):
 		case len(keep) == 0 && i > 0:

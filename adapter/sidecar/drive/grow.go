@@ -7,14 +7,14 @@ import (
 	"slices"
 	"time"
 
-	"github.com/evoslurm/evoslurm/adapter/sidecar/core"
+	"github.com/evoslurm/evoslurm/adapter/sidecar/core/msg"
 	"github.com/evoslurm/evoslurm/slurmctl"
 )
 
 // growth is a [core.Grow] that is carried out.
 type growth struct {
-	core.Grow
-	core.Grown
+	msg.Grow
+	msg.Grown
 	*Driver
 	user *slurmctl.User // nil: the sidecar's own
 
@@ -24,7 +24,7 @@ type growth struct {
 
 // grow brings the nodes. If Slurm is still powering them up, has suspended a job, or a limit
 // currently prevents it, this is not a failure: the growth continues once it can.
-func (d *Driver) grow(ctx context.Context, c core.Grow) (core.Grown, error) {
+func (d *Driver) grow(ctx context.Context, c msg.Grow) (msg.Grown, error) {
 	g := &growth{Grow: c, Driver: d}
 	g.Grown.Expanders = slices.Clone(c.Expanders)
 	if !c.Own {
@@ -79,7 +79,7 @@ func (g *growth) bring(ctx context.Context) error {
 		return err
 	}
 	for _, k := range brought {
-		if why := core.Unready(&k, g.StepMgr); why != "" {
+		if why := msg.Unready(&k, g.StepMgr); why != "" {
 			return fmt.Errorf("%w%s", errNotYet, why)
 		}
 	}
@@ -114,7 +114,7 @@ func (g *growth) open(ctx context.Context) error {
 	if len(g.Grown.Expanders) == 0 {
 		u.Users = g.LetIn
 		if g.StaysInHold {
-			u.End, u.Flags = g.StaysUntil, core.FlagsOfStuckHolds
+			u.End, u.Flags = g.StaysUntil, msg.FlagsOfStuckHolds
 		}
 	}
 	if g.Hold == "" || !u.StartNow && len(u.Users) == 0 && u.End.IsZero() {
@@ -204,13 +204,13 @@ func (g *growth) merge(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if len(base) != 1 || len(core.Without(g.Nodes, base[0].NodeList)) > 0 {
+	if len(base) != 1 || len(msg.Without(g.Nodes, base[0].NodeList)) > 0 {
 		return fmt.Errorf("job %d has not got all of %s by the merge", g.Base, slurmctl.CompressNodes(g.Nodes))
 	}
 	if left := slurmctl.RegrowAfter - g.Now().Sub(g.GaveBack); !g.GaveBack.IsZero() && left > 0 {
 		g.Pause(ctx, left)
 	}
-	g.After = []core.Part{{ID: g.Base, Step: 1, Nodes: base[0].NodeList}}
+	g.After = []msg.Part{{ID: g.Base, Step: 1, Nodes: base[0].NodeList}}
 	return nil // give up the hold after answering the job
 }
 
@@ -233,13 +233,13 @@ func (g *growth) keep(ctx context.Context, brought []slurmctl.Job) error {
 			err := g.Slurm.UpdateJob(ctx, k.ID, slurmctl.JobUpdate{Reservation: &none})
 			if errors.Is(err, slurmctl.ErrWantsAccount) { // it turns out that it stays there
 				g.StaysInHold = true
-				err = g.Slurm.UpdateReservation(ctx, g.Hold, slurmctl.ReservationUpdate{End: g.StaysUntil, Flags: core.FlagsOfStuckHolds})
+				err = g.Slurm.UpdateReservation(ctx, g.Hold, slurmctl.ReservationUpdate{End: g.StaysUntil, Flags: msg.FlagsOfStuckHolds})
 			}
 			if err != nil {
 				return err
 			}
 		}
-		held = append(held, core.Part{ID: k.ID, Step: g.Step, Nodes: k.NodeList})
+		held = append(held, msg.Part{ID: k.ID, Step: g.Step, Nodes: k.NodeList})
 	}
 	g.Grown.Expanders, g.After = nil, held
 	if g.Stays = g.StaysInHold && g.Hold != ""; !g.Stays {
@@ -337,7 +337,7 @@ func (g *growth) instead(ctx context.Context, never error) error {
 	err := g.Slurm.CancelAs(ctx, g.user, g.Grown.Expanders...)
 	g.Grown.Expanders = nil
 	if g.user == nil {
-		return errors.Join(fmt.Errorf("%w: %w", core.ErrNeverMerged, never), err)
+		return errors.Join(fmt.Errorf("%w: %w", msg.ErrNeverMerged, never), err)
 	}
 	g.Never = never
 	if err != nil {

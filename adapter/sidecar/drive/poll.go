@@ -5,7 +5,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/evoslurm/evoslurm/adapter/sidecar/core"
+	"github.com/evoslurm/evoslurm/adapter/sidecar/core/msg"
 	"github.com/evoslurm/evoslurm/slurmctl"
 )
 
@@ -17,11 +17,11 @@ const (
 
 // Poll observes the cluster: three commands, however many jobs there are, and every now
 // and then Slurm's configuration.
-func (d *Driver) Poll(ctx context.Context, l core.Poll) core.Observation {
+func (d *Driver) Poll(ctx context.Context, l msg.Poll) msg.Observation {
 	for end := d.Now().Add(pollPatience); l.Gently && d.Now().Before(end) && d.resting(ctx) != nil; {
 		d.Pause(ctx, pollAgain)
 	}
-	o := core.Observation{Begun: d.Now()}
+	o := msg.Observation{Begun: d.Now()}
 	if l.Config {
 		cfg, err := d.Slurm.Config(ctx)
 		if o.Err = err; err == nil {
@@ -50,7 +50,7 @@ func (d *Driver) bareCPU(ctx context.Context) time.Duration {
 	return meter.CPU()
 }
 
-func (d *Driver) observe(ctx context.Context, o *core.Observation) {
+func (d *Driver) observe(ctx context.Context, o *msg.Observation) {
 	if o.Nodes, o.Partitions, o.Err = d.Slurm.Nodes(ctx); o.Err != nil {
 		return
 	}
@@ -66,19 +66,19 @@ func (d *Driver) observe(ctx context.Context, o *core.Observation) {
 // marks caches what the last poll has read in comments.
 type marks struct {
 	mu   sync.Mutex
-	last []core.Mark
+	last []msg.Mark
 }
 
-func (m *marks) read(jobs []slurmctl.Job) []core.Mark {
+func (m *marks) read(jobs []slurmctl.Job) []msg.Mark {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.last = core.ReadMarks(jobs, m.last)
+	m.last = msg.ReadMarks(jobs, m.last)
 	return m.last
 }
 
 // PollNodes finds out which nodes have become free.
-func (d *Driver) PollNodes(ctx context.Context, l core.PollNodes) core.NodesSeen {
-	seen := core.NodesSeen{Begun: d.Now()}
+func (d *Driver) PollNodes(ctx context.Context, l msg.PollNodes) msg.NodesSeen {
+	seen := msg.NodesSeen{Begun: d.Now()}
 	if l.Gently {
 		if seen.Err = d.resting(ctx); seen.Err != nil {
 			return seen

@@ -4,7 +4,7 @@ import (
 	"context"
 	"time"
 
-	"github.com/evoslurm/evoslurm/adapter/sidecar/core"
+	"github.com/evoslurm/evoslurm/adapter/sidecar/core/msg"
 	"github.com/evoslurm/evoslurm/slurmctl"
 )
 
@@ -17,7 +17,7 @@ const (
 )
 
 // start lets a pending job go.
-func (d *Driver) start(ctx, polls context.Context, c core.Start) (*slurmctl.Job, error) {
+func (d *Driver) start(ctx, polls context.Context, c msg.Start) (*slurmctl.Job, error) {
 	if err := d.Slurm.UpdateJob(ctx, c.Job, slurmctl.JobUpdate{StartNow: true, Reservation: &c.Hold, Partition: c.Partition}); err != nil {
 		return nil, err
 	}
@@ -25,7 +25,7 @@ func (d *Driver) start(ctx, polls context.Context, c core.Start) (*slurmctl.Job,
 }
 
 // awaitStart asks for the job until it runs, less and less often; nil if it does not yet.
-func (d *Driver) awaitStart(ctx context.Context, c core.Start) *slurmctl.Job {
+func (d *Driver) awaitStart(ctx context.Context, c msg.Start) *slurmctl.Job {
 	for wait, end := firstGlance, d.Now().Add(startSoon); d.Now().Before(end); wait += wait / 2 {
 		d.Pause(ctx, wait)
 		if ctx.Err() != nil {

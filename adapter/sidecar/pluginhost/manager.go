@@ -9,7 +9,7 @@ import (
 	"github.com/sirupsen/logrus"
 
 	"github.com/evoslurm/evoslurm/adapter/internal/config"
-	"github.com/evoslurm/evoslurm/adapter/sidecar/core"
+	"github.com/evoslurm/evoslurm/adapter/sidecar/core/msg"
 	"github.com/evoslurm/evoslurm/planner"
 	sdk "github.com/evoslurm/evoslurm/plugins/strategy"
 )
@@ -60,7 +60,7 @@ func New(cfg config.Strategies, name string, kept *Chosen, log *logrus.Logger) (
 		err = m.Planning.Take(name, values, kept)
 	}
 	if err == nil {
-		err = m.Resizing.Take(core.FallbackPolicy.Name(), nil, nil)
+		err = m.Resizing.Take(msg.FallbackPolicy.Name(), nil, nil)
 	}
 	if err != nil {
 		m.Close()

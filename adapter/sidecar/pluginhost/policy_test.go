@@ -13,7 +13,7 @@ import (
 
 	"github.com/evoslurm/evoslurm/adapter/api"
 	"github.com/evoslurm/evoslurm/adapter/internal/config"
-	"github.com/evoslurm/evoslurm/adapter/sidecar/core"
+	"github.com/evoslurm/evoslurm/adapter/sidecar/core/msg"
 	"github.com/evoslurm/evoslurm/planner/malleable"
 	sdk "github.com/evoslurm/evoslurm/plugins/strategy"
 )
@@ -111,8 +111,8 @@ func (r *rig) listed(name string) api.Strategy {
 }
 
 // three returns three malleable jobs. The last one must not be asked.
-func three(asked malleable.Request) core.Question {
-	return core.Question{Asked: asked, Nodes: 12, Free: 2, Jobs: []malleable.Job{
+func three(asked malleable.Request) msg.Question {
+	return msg.Question{Asked: asked, Nodes: 12, Free: 2, Jobs: []malleable.Job{
 		{ID: "1", Start: 1, Nodes: 3, Min: 1, Max: 8, Speedup: malleable.Amdahl(.9)}, {ID: "2", Start: 2, Nodes: 4, Min: 2, Max: 8}, {ID: "3", Start: 3, Nodes: 3, Min: 1, Max: 8, Held: true}}}
 }
 

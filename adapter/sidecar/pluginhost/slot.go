@@ -11,7 +11,7 @@ import (
 	"github.com/sirupsen/logrus"
 
 	"github.com/evoslurm/evoslurm/adapter/api"
-	"github.com/evoslurm/evoslurm/adapter/sidecar/core"
+	"github.com/evoslurm/evoslurm/adapter/sidecar/core/msg"
 	"github.com/evoslurm/evoslurm/planner"
 	"github.com/evoslurm/evoslurm/planner/malleable"
 	"github.com/evoslurm/evoslurm/plugins/builtin"
@@ -71,7 +71,7 @@ var planning = purpose{kind: "strategy", option: "strategy", fallback: fallback.
 }
 
 // resizing decides which malleable jobs change size, by malleability policies.
-var resizing = purpose{kind: "malleability policy", option: "malleable.policy", fallback: core.FallbackPolicy.Name(), does: "decides", field: "policy", instead: "instead",
+var resizing = purpose{kind: "malleability policy", option: "malleable.policy", fallback: msg.FallbackPolicy.Name(), does: "decides", field: "policy", instead: "instead",
 	can: func(d sdk.Description) error {
 		if !d.Resizes {
 			return sdk.ErrNoResize
@@ -254,7 +254,7 @@ func (s *selection) ready(between string) (detail map[string]any, missing error)
 
 // Resize asks the policy in use, which is a plugin. An error says why the core's default has to answer in its
 // place: the plugin has failed, was too late, has answered what cannot be, or there is none at present.
-func (m *Manager) Resize(q core.Question) ([]malleable.Change, error) {
+func (m *Manager) Resize(q msg.Question) ([]malleable.Change, error) {
 	m.mu.Lock()
 	s := m.Resizing.current
 	timeout, record := m.cfg.Timeout, m.Resizing.record(s.Name)

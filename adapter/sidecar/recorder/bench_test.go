@@ -13,6 +13,7 @@ import (
 	"github.com/evoslurm/evoslurm/adapter/internal/drivemode"
 	"github.com/evoslurm/evoslurm/adapter/job/request"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core"
+	"github.com/evoslurm/evoslurm/adapter/sidecar/core/msg"
 	"github.com/evoslurm/evoslurm/planner"
 	"github.com/evoslurm/evoslurm/slurmctl"
 )
@@ -24,9 +25,9 @@ func (noX) Rigid() bool             { return false }
 
 // crowd returns a poll of 1,000 nodes with 200 stock jobs that run, 10,000 that wait, and 1,000
 // evolving jobs that wait.
-func crowd(now time.Time) core.Observation {
+func crowd(now time.Time) msg.Observation {
 	random := rand.New(rand.NewPCG(1, 2))
-	o := core.Observation{Begun: now, Config: &slurmctl.Config{Version: "22.05.8", Values: map[string]string{"SlurmUser": "root(0)"}}, Commands: 3}
+	o := msg.Observation{Begun: now, Config: &slurmctl.Config{Version: "22.05.8", Values: map[string]string{"SlurmUser": "root(0)"}}, Commands: 3}
 	var names []string
 	for i := range 1000 {
 		names = append(names, fmt.Sprintf("n%d", i+1))
@@ -66,7 +67,7 @@ func crowd(now time.Time) core.Observation {
 }
 
 // polled returns that poll as a sidecar reads it: all text is new and must be compared.
-func polled(o core.Observation, now time.Time) core.Observation {
+func polled(o msg.Observation, now time.Time) msg.Observation {
 	o.Jobs, o.Begun = slices.Clone(o.Jobs), now
 	for i := range o.Jobs {
 		for _, text := range []*string{&o.Jobs[i].Display, &o.Jobs[i].Partition, &o.Jobs[i].User, &o.Jobs[i].Comment, &o.Jobs[i].Reason} {
@@ -85,7 +86,7 @@ type stepped struct {
 	used     time.Duration // processor time
 }
 
-func (s *stepped) give(b *testing.B, now time.Time, inputs ...core.Input) {
+func (s *stepped) give(b *testing.B, now time.Time, inputs ...msg.Input) {
 	before := processorTime(b)
 	for len(inputs) > 0 {
 		s.recorder.Inputs(now, inputs)
@@ -95,14 +96,14 @@ func (s *stepped) give(b *testing.B, now time.Time, inputs ...core.Input) {
 		inputs = nil
 		for _, e := range effects {
 			switch e := e.(type) {
-			case core.Plan:
+			case msg.Plan:
 				inputs = append(inputs, e.Problem.Plan(s.strategy))
-			case core.Task:
-				out := core.Outcome{Task: e.ID}
+			case msg.Task:
+				out := msg.Outcome{Task: e.ID}
 				switch e.Command.(type) {
-				case core.ReadRequest:
-					out.Result = core.Asked{User: &slurmctl.User{UID: 1000, Name: "user"}}
-				case core.ReadLimits:
+				case msg.ReadRequest:
+					out.Result = msg.Asked{User: &slurmctl.User{UID: 1000, Name: "user"}}
+				case msg.ReadLimits:
 					out.Result = &slurmctl.Limits{}
 				}
 				inputs = append(inputs, out)
@@ -132,10 +133,10 @@ func BenchmarkCycle(b *testing.B) {
 		b.Fatal(err)
 	}
 	cfg := config.Default()
-	site := core.Site{Root: true, User: "root"}
+	site := msg.Site{Root: true, User: "root"}
 	var both [2]*stepped // the first one with a recorder
 	for i := range both {
-		both[i] = &stepped{core: core.New(site, cfg, core.Strategy{ExpandLimit: 1}, now), strategy: noX{none}}
+		both[i] = &stepped{core: core.New(site, cfg, msg.Strategy{ExpandLimit: 1}, now), strategy: noX{none}}
 	}
 	r := New(b.TempDir(), 1024, "bench", Start{Begun: now, Site: site, Config: cfg})
 	r.Warn = func(err error) { b.Error(err) }
@@ -151,7 +152,7 @@ func BenchmarkCycle(b *testing.B) {
 		poll.Config = nil
 	}
 	for _, s := range both {
-		s.give(b, now, core.Books{})
+		s.give(b, now, msg.Books{})
 	}
 	for range 5 {
 		cycle()

@@ -12,7 +12,7 @@ import (
 	"time"
 	"unsafe"
 
-	"github.com/evoslurm/evoslurm/adapter/sidecar/core"
+	"github.com/evoslurm/evoslurm/adapter/sidecar/core/msg"
 )
 
 // errMalformed says that bytes are no values of ours.
@@ -21,12 +21,12 @@ var errMalformed = errors.New("malformed record")
 var (
 	timeType        = reflect.TypeFor[time.Time]()
 	errorType       = reflect.TypeFor[error]()
-	problemType     = reflect.TypeFor[*core.Problem]()
-	attemptType     = reflect.TypeFor[core.Attempt]()
-	observationType = reflect.TypeFor[core.Observation]()
-	plannedType     = reflect.TypeFor[core.Planned]()
+	problemType     = reflect.TypeFor[*msg.Problem]()
+	attemptType     = reflect.TypeFor[msg.Attempt]()
+	observationType = reflect.TypeFor[msg.Observation]()
+	plannedType     = reflect.TypeFor[msg.Planned]()
 
-	savePlanType = reflect.TypeFor[core.SavePlan]()
+	savePlanType = reflect.TypeFor[msg.SavePlan]()
 )
 
 // encoder appends values to b.
@@ -48,16 +48,16 @@ func (e *encoder) value(v reflect.Value) {
 	case problemType, attemptType:
 		return // it follows from the state
 	case savePlanType:
-		e.savePlan(v.Addr().Interface().(*core.SavePlan))
+		e.savePlan(v.Addr().Interface().(*msg.SavePlan))
 		return
 	case observationType:
 		if e.seen != nil {
-			e.poll(v.Addr().Interface().(*core.Observation))
+			e.poll(v.Addr().Interface().(*msg.Observation))
 			return
 		}
 	case plannedType:
 		if e.seen != nil {
-			e.planned(v.Addr().Interface().(*core.Planned))
+			e.planned(v.Addr().Interface().(*msg.Planned))
 			return
 		}
 	}
@@ -277,16 +277,16 @@ func (d *decoder) value(v reflect.Value) {
 	case problemType, attemptType:
 		return
 	case savePlanType:
-		d.savePlan(v.Addr().Interface().(*core.SavePlan))
+		d.savePlan(v.Addr().Interface().(*msg.SavePlan))
 		return
 	case observationType:
 		if d.seen != nil {
-			d.poll(v.Addr().Interface().(*core.Observation))
+			d.poll(v.Addr().Interface().(*msg.Observation))
 			return
 		}
 	case plannedType:
 		if d.seen != nil {
-			d.planned(v.Addr().Interface().(*core.Planned))
+			d.planned(v.Addr().Interface().(*msg.Planned))
 			return
 		}
 	}

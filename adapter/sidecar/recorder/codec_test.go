@@ -15,7 +15,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/evoslurm/evoslurm/adapter/sidecar/core"
+	"github.com/evoslurm/evoslurm/adapter/sidecar/core/msg"
+	"github.com/evoslurm/evoslurm/adapter/sidecar/core/state"
 	"github.com/evoslurm/evoslurm/planner"
 	"github.com/evoslurm/evoslurm/slurmctl"
 )
@@ -32,7 +33,7 @@ func fill(v reflect.Value, random *rand.Rand, depth int) {
 			v.Set(reflect.ValueOf(t))
 		}
 		return
-	case errorType, problemType, attemptType, reflect.TypeFor[[]*planner.Last](), reflect.TypeFor[[]core.Mark](): // what planning keeps for itself changes no plan; marks follow from the jobs
+	case errorType, problemType, attemptType, reflect.TypeFor[[]*planner.Last](), reflect.TypeFor[[]msg.Mark](): // what planning keeps for itself changes no plan; marks follow from the jobs
 		return
 	}
 	n := 0
@@ -74,10 +75,10 @@ func fill(v reflect.Value, random *rand.Rand, depth int) {
 		}
 	case reflect.Struct:
 		for i := range v.NumField() {
-			if v.Type() == reflect.TypeFor[core.PlannedStep]() && v.Type().Field(i).Name == "at" {
+			if v.Type() == reflect.TypeFor[msg.PlannedStep]() && v.Type().Field(i).Name == "At" {
 				continue // the core works out where the nodes are; it is not recorded with changes
 			}
-			if v.Type() == reflect.TypeFor[core.Planned]() && v.Type().Field(i).Name == "made" {
+			if v.Type() == reflect.TypeFor[msg.Planned]() && v.Type().Field(i).Name == "Made" {
 				continue // nor what planning keeps for itself
 			}
 			fill(field(v, i), random, depth)
@@ -113,8 +114,8 @@ func TestRoundTrip(t *testing.T) {
 			if d.err != nil || len(d.b) > 0 {
 				t.Fatalf("%v: %v, %d bytes left", typ, d.err, len(d.b))
 			}
-			if plan, ok := v.Interface().(core.SavePlan); ok {
-				if e := core.Effect(got.Interface().(core.SavePlan)); !sameEffect(plan, e) {
+			if plan, ok := v.Interface().(msg.SavePlan); ok {
+				if e := msg.Effect(got.Interface().(msg.SavePlan)); !sameEffect(plan, e) {
 					t.Fatalf("wrote %+v, read %+v", plan, e)
 				}
 				continue
@@ -130,7 +131,7 @@ func TestRoundTrip(t *testing.T) {
 func TestPendingRoundTrip(t *testing.T) {
 	random := rand.New(rand.NewPCG(3, 4))
 	for range 2000 {
-		var p, got core.Pending
+		var p, got state.Pending
 		fill(reflect.ValueOf(&p).Elem(), random, 6)
 		e := encoder{}
 		e.value(reflect.ValueOf(&p).Elem())
@@ -153,7 +154,7 @@ func TestEveryTypeIsKnown(t *testing.T) {
 		errs[s.Error()] = true
 	}
 	methods := 0
-	for _, dir := range []string{"../core", "../../../slurmctl"} {
+	for _, dir := range []string{"../core/msg", "../../../slurmctl"} {
 		files, err := filepath.Glob(dir + "/*.go")
 		if err != nil {
 			t.Fatal(err)
@@ -169,9 +170,9 @@ func TestEveryTypeIsKnown(t *testing.T) {
 			ast.Inspect(f, func(n ast.Node) bool {
 				switch n := n.(type) {
 				case *ast.FuncDecl:
-					if dir == "../core" && n.Recv != nil && slices.Contains([]string{"input", "effect", "command"}, n.Name.Name) {
+					if dir == "../core/msg" && n.Recv != nil && slices.Contains([]string{"input", "effect", "command"}, n.Name.Name) {
 						methods++
-						if typ := "core." + n.Recv.List[0].Type.(*ast.Ident).Name; !known[typ] {
+						if typ := "msg." + n.Recv.List[0].Type.(*ast.Ident).Name; !known[typ] {
 							t.Errorf("%s cannot be written: add it to types", typ)
 						}
 					}
@@ -201,14 +202,14 @@ func TestEveryTypeIsKnown(t *testing.T) {
 func TestErrors(t *testing.T) {
 	command := &slurmctl.CommandError{Args: []string{"scontrol", "update"}, ExitCode: 1, Stderr: "slurm_update error: Requested nodes are busy"}
 	for _, err := range []error{
-		errors.New("plain"), command, fmt.Errorf("wrapped: %w", command), core.ErrBackfilling, fmt.Errorf("x: %w", core.ErrNotWritten), core.ErrNeverMerged,
+		errors.New("plain"), command, fmt.Errorf("wrapped: %w", command), msg.ErrBackfilling, fmt.Errorf("x: %w", msg.ErrNotWritten), msg.ErrNeverMerged,
 		&slurmctl.CommandError{Args: []string{"squeue"}, ExitCode: -1, Err: context.DeadlineExceeded},
 		&slurmctl.PendingError{Job: 7, Reason: "Resources", Err: command}, errors.Join(context.Canceled, command),
 	} {
-		o := core.Outcome{Task: 1, Err: err}
+		o := msg.Outcome{Task: 1, Err: err}
 		e := encoder{}
 		e.value(reflect.ValueOf(&o).Elem())
-		var back core.Outcome
+		var back msg.Outcome
 		d := decoder{b: e.b}
 		if d.value(reflect.ValueOf(&back).Elem()); d.err != nil {
 			t.Fatal(d.err)

@@ -5,7 +5,7 @@ import (
 	"reflect"
 	"slices"
 
-	"github.com/evoslurm/evoslurm/adapter/sidecar/core"
+	"github.com/evoslurm/evoslurm/adapter/sidecar/core/msg"
 	"github.com/evoslurm/evoslurm/slurmctl"
 )
 
@@ -18,12 +18,12 @@ type seen struct {
 	nodes        []slurmctl.Node
 	partitions   []slurmctl.Partition
 	reservations []slurmctl.Reservation
-	plans        []core.PlannedJob
+	plans        []msg.PlannedJob
 }
 
 func appendInt(b []byte, n int) []byte { return binary.AppendVarint(b, int64(n)) }
 
-func (e *encoder) poll(o *core.Observation) {
+func (e *encoder) poll(o *msg.Observation) {
 	e.differences(o)
 	writeList(e, &e.seen.jobs, o.Jobs, sameJob, func(j *slurmctl.Job) slurmctl.JobID { return j.ID })
 	writeList(e, &e.seen.nodes, o.Nodes, sameNode, func(n *slurmctl.Node) string { return n.Name })
@@ -31,7 +31,7 @@ func (e *encoder) poll(o *core.Observation) {
 	writeList(e, &e.seen.reservations, o.Reservations, sameReservation, func(r *slurmctl.Reservation) string { return r.Name })
 }
 
-func (d *decoder) poll(o *core.Observation) {
+func (d *decoder) poll(o *msg.Observation) {
 	d.differences(o)
 	o.Jobs = readList(d, &d.seen.jobs)
 	o.Nodes = readList(d, &d.seen.nodes)
@@ -43,7 +43,7 @@ func (d *decoder) poll(o *core.Observation) {
 // replay reads them from the jobs again.
 func isList(t reflect.Type) bool { return t.Kind() == reflect.Slice }
 
-func (e *encoder) differences(o *core.Observation) {
+func (e *encoder) differences(o *msg.Observation) {
 	for v, i := reflect.ValueOf(o).Elem(), 0; i < v.NumField(); i++ {
 		if !isList(v.Field(i).Type()) {
 			e.value(v.Field(i))
@@ -51,7 +51,7 @@ func (e *encoder) differences(o *core.Observation) {
 	}
 }
 
-func (d *decoder) differences(o *core.Observation) {
+func (d *decoder) differences(o *msg.Observation) {
 	for v, i := reflect.ValueOf(o).Elem(), 0; i < v.NumField(); i++ {
 		if !isList(v.Field(i).Type()) {
 			d.value(v.Field(i))
@@ -59,13 +59,13 @@ func (d *decoder) differences(o *core.Observation) {
 	}
 }
 
-func (e *encoder) planned(p *core.Planned) {
-	writeList(e, &e.seen.plans, p.Jobs, samePlan, func(j *core.PlannedJob) slurmctl.JobID { return j.Job })
+func (e *encoder) planned(p *msg.Planned) {
+	writeList(e, &e.seen.plans, p.Jobs, samePlan, func(j *msg.PlannedJob) slurmctl.JobID { return j.Job })
 	e.value(reflect.ValueOf(p.Errors))
 	e.value(reflect.ValueOf(p.Drifts))
 }
 
-func (d *decoder) planned(p *core.Planned) {
+func (d *decoder) planned(p *msg.Planned) {
 	p.Jobs = readList(d, &d.seen.plans)
 	d.value(reflect.ValueOf(&p.Errors).Elem())
 	d.value(reflect.ValueOf(&p.Drifts).Elem())
@@ -147,15 +147,15 @@ func writeList[T any, K comparable](e *encoder, before *[]T, list []T, same func
 
 // change writes one that has other fields.
 func change[T any](e *encoder, old, x *T) {
-	if plan, ok := any(x).(*core.PlannedJob); ok {
-		e.steps(any(old).(*core.PlannedJob), plan)
+	if plan, ok := any(x).(*msg.PlannedJob); ok {
+		e.steps(any(old).(*msg.PlannedJob), plan)
 		return
 	}
 	e.fields(reflect.ValueOf(old).Elem(), reflect.ValueOf(x).Elem())
 }
 
 // steps records a plan in which mostly only the times differ.
-func (e *encoder) steps(old, p *core.PlannedJob) {
+func (e *encoder) steps(old, p *msg.PlannedJob) {
 	e.text(p.Unfit)
 	e.value(reflect.ValueOf(p.Choice))
 	e.value(reflect.ValueOf(p.Options))
@@ -183,7 +183,7 @@ func (e *encoder) steps(old, p *core.PlannedJob) {
 	}
 }
 
-func (d *decoder) steps(p *core.PlannedJob) {
+func (d *decoder) steps(p *msg.PlannedJob) {
 	old := p.Steps
 	p.Unfit, p.Steps = d.text(), nil
 	d.value(reflect.ValueOf(&p.Choice).Elem())
@@ -196,9 +196,9 @@ func (d *decoder) steps(p *core.PlannedJob) {
 		d.fail()
 		return
 	}
-	p.Steps = []core.PlannedStep{}
+	p.Steps = []msg.PlannedStep{}
 	for i := 0; i < int(n)-1 && d.err == nil; i++ {
-		var s core.PlannedStep
+		var s msg.PlannedStep
 		s.Start = d.int()
 		s.End = s.Start + d.int()
 		switch {
@@ -255,7 +255,7 @@ func readList[T any](d *decoder, before *[]T) (list []T) {
 				break
 			}
 			x := old[at]
-			if plan, ok := any(&x).(*core.PlannedJob); ok {
+			if plan, ok := any(&x).(*msg.PlannedJob); ok {
 				d.steps(plan)
 				list = append(list, x)
 				at++
@@ -319,8 +319,8 @@ func sameReservation(a, b *slurmctl.Reservation) bool {
 		sameTexts(a.Nodes, b.Nodes) && sameTexts(a.Users, b.Users) && sameTexts(a.Accounts, b.Accounts) && sameTexts(a.Flags, b.Flags)
 }
 
-func samePlan(a, b *core.PlannedJob) bool {
-	return a.Job == b.Job && a.Unfit == b.Unfit && a.Choice == b.Choice && (a.Options == nil) == (b.Options == nil) && slices.Equal(a.Options, b.Options) && (a.Steps == nil) == (b.Steps == nil) && slices.EqualFunc(a.Steps, b.Steps, func(x, y core.PlannedStep) bool {
+func samePlan(a, b *msg.PlannedJob) bool {
+	return a.Job == b.Job && a.Unfit == b.Unfit && a.Choice == b.Choice && (a.Options == nil) == (b.Options == nil) && slices.Equal(a.Options, b.Options) && (a.Steps == nil) == (b.Steps == nil) && slices.EqualFunc(a.Steps, b.Steps, func(x, y msg.PlannedStep) bool {
 		return x.Start == y.Start && x.End == y.End && sameTexts(x.Nodes, y.Nodes)
 	})
 }

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/evoslurm/evoslurm/adapter/internal/config"
-	"github.com/evoslurm/evoslurm/adapter/sidecar/core"
+	"github.com/evoslurm/evoslurm/adapter/sidecar/core/msg"
 )
 
 const (
@@ -62,13 +62,13 @@ func Discreet(cfg config.Config) config.Config {
 }
 
 // Inputs records inputs before the core gets them, because the core may change them.
-func (r *Recorder) Inputs(now time.Time, inputs []core.Input) {
+func (r *Recorder) Inputs(now time.Time, inputs []msg.Input) {
 	if r == nil || !r.ready(now) {
 		return
 	}
 	defer r.survive(now)
 	for i, in := range inputs {
-		if in, ok := in.(core.Configuration); ok && in.Config != nil {
+		if in, ok := in.(msg.Configuration); ok && in.Config != nil {
 			cfg := Discreet(*in.Config)
 			in.Config = &cfg
 			inputs = slices.Clone(inputs)
@@ -82,7 +82,7 @@ func (r *Recorder) Inputs(now time.Time, inputs []core.Input) {
 }
 
 // Effects writes what came of it, and ends the step.
-func (r *Recorder) Effects(now time.Time, effects []core.Effect) {
+func (r *Recorder) Effects(now time.Time, effects []msg.Effect) {
 	if r == nil || !r.step {
 		return
 	}

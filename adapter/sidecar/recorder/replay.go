@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core"
+	"github.com/evoslurm/evoslurm/adapter/sidecar/core/msg"
 )
 
 // Find returns the files of a recording: for a file, those of its run from it on; for a folder,
@@ -49,8 +50,8 @@ func Find(path string) ([]string, error) {
 // Difference is where a core did something other than recorded.
 type Difference struct {
 	At            time.Time
-	Inputs        []core.Input
-	Recorded, Now core.Effect // nil: none
+	Inputs        []msg.Input
+	Recorded, Now msg.Effect // nil: none
 }
 
 func (d *Difference) Error() string {
@@ -155,7 +156,7 @@ func (p *Player) step(s Step) error {
 		given := s.Inputs
 		effects := p.Core.Step(s.At, given...)
 		for i := range max(len(effects), len(s.Effects)) {
-			var a, b core.Effect
+			var a, b msg.Effect
 			if i < len(s.Effects) {
 				a = s.Effects[i]
 			}
@@ -174,7 +175,7 @@ func (p *Player) step(s Step) error {
 }
 
 // sameEffect compares effects as they are written down.
-func sameEffect(a, b core.Effect) bool {
+func sameEffect(a, b msg.Effect) bool {
 	if a == nil || b == nil {
 		return a == nil && b == nil
 	}

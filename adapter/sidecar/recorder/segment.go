@@ -14,7 +14,7 @@ import (
 	"time"
 
 	"github.com/evoslurm/evoslurm/adapter/internal/config"
-	"github.com/evoslurm/evoslurm/adapter/sidecar/core"
+	"github.com/evoslurm/evoslurm/adapter/sidecar/core/msg"
 )
 
 // Start is the head of every file.
@@ -23,16 +23,16 @@ type Start struct {
 	Number   int    // of the file in its run, from 0
 	Begun    time.Time
 	Zone     int // seconds east of UTC, for printed times
-	Site     core.Site
+	Site     msg.Site
 	Config   config.Config // without secrets
-	Strategy core.Strategy
+	Strategy msg.Strategy
 }
 
 // Step is one of the core: what went in, and what came out.
 type Step struct {
 	At      time.Time
-	Inputs  []core.Input
-	Effects []core.Effect
+	Inputs  []msg.Input
+	Effects []msg.Effect
 }
 
 // What is wrong with a file.

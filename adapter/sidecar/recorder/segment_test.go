@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/evoslurm/evoslurm/adapter/internal/config"
-	"github.com/evoslurm/evoslurm/adapter/sidecar/core"
+	"github.com/evoslurm/evoslurm/adapter/sidecar/core/msg"
 	"github.com/evoslurm/evoslurm/slurmctl"
 )
 
@@ -26,8 +26,8 @@ func sample(t testing.TB) []byte {
 	for i := range 3 {
 		r := &Recorder{file: os.Stdin, seg: s, flushed: time.Unix(1e9, 0), most: 1 << 30}
 		now := time.Unix(1e9+int64(i), 0)
-		r.Inputs(now, []core.Input{core.Observation{Begun: now, Jobs: []slurmctl.Job{{ID: 7, User: "alice", Comment: "of /home/alice/x"}}}})
-		r.Effects(now, []core.Effect{core.Wake{At: now}})
+		r.Inputs(now, []msg.Input{msg.Observation{Begun: now, Jobs: []slurmctl.Job{{ID: 7, User: "alice", Comment: "of /home/alice/x"}}}})
+		r.Effects(now, []msg.Effect{msg.Wake{At: now}})
 		s = r.seg
 		if err := s.flush(); err != nil {
 			t.Fatal(err)
@@ -114,7 +114,7 @@ func TestMask(t *testing.T) {
 			t.Fatal(err)
 		}
 		steps++
-		if j := s.Inputs[0].(core.Observation).Jobs[0]; j.User != "user1" || strings.Contains(j.Comment, "alice") || !strings.HasPrefix(j.Comment, "of /path") {
+		if j := s.Inputs[0].(msg.Observation).Jobs[0]; j.User != "user1" || strings.Contains(j.Comment, "alice") || !strings.HasPrefix(j.Comment, "of /path") {
 			t.Errorf("%+v", j)
 		}
 	}
@@ -140,7 +140,7 @@ func TestRing(t *testing.T) {
 			for k := range text {
 				text[k] = byte('a' + (i*k*k+k*7+i*i)%26)
 			}
-			r.Inputs(now, []core.Input{core.Outcome{Task: int64(i), Result: string(text)}})
+			r.Inputs(now, []msg.Input{msg.Outcome{Task: int64(i), Result: string(text)}})
 			r.Effects(now, nil)
 		}
 		if err := r.Close(); err != nil {

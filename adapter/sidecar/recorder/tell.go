@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/evoslurm/evoslurm/adapter/sidecar/core"
+	"github.com/evoslurm/evoslurm/adapter/sidecar/core/msg"
 	"github.com/evoslurm/evoslurm/slurmctl"
 )
 
@@ -17,15 +17,15 @@ func name(v any) string {
 }
 
 // tell returns an effect in words.
-func tell(e core.Effect) string {
+func tell(e msg.Effect) string {
 	switch e := e.(type) {
 	case nil:
 		return "nothing"
-	case core.Task:
+	case msg.Task:
 		return fmt.Sprintf("task %d: %v", e.ID, e.Command)
-	case core.Plan:
+	case msg.Plan:
 		return "plan"
-	case core.Try:
+	case msg.Try:
 		return fmt.Sprintf("plan the change of call %d", e.ID)
 	case fmt.Stringer:
 		return e.String()
@@ -34,40 +34,40 @@ func tell(e core.Effect) string {
 }
 
 // TellInput returns an input in words.
-func TellInput(in core.Input) string {
+func TellInput(in msg.Input) string {
 	switch in := in.(type) {
-	case core.Books:
+	case msg.Books:
 		return fmt.Sprintf("the database with %d jobs", len(in.Active))
-	case core.Observation:
+	case msg.Observation:
 		if in.Err != nil {
 			return "a poll that failed: " + in.Err.Error()
 		}
 		return fmt.Sprintf("a poll of %d jobs on %d nodes", len(in.Jobs), len(in.Nodes))
-	case core.NodesSeen:
+	case msg.NodesSeen:
 		return fmt.Sprintf("a poll of %d nodes", len(in.Nodes))
-	case core.Planned:
+	case msg.Planned:
 		return fmt.Sprintf("plans of %d jobs", len(in.Jobs))
-	case core.Tried:
+	case msg.Tried:
 		if in.Refused != "" {
 			return fmt.Sprintf("the change of call %d cannot be: %s", in.ID, in.Refused)
 		}
 		return fmt.Sprintf("the change of call %d was planned", in.ID)
-	case core.Resized:
+	case msg.Resized:
 		if in.Fault != "" {
 			return "the malleability policy failed: " + in.Fault
 		}
 		return fmt.Sprintf("the malleability policy changes %d jobs", len(in.Changes))
-	case core.Outcome:
+	case msg.Outcome:
 		if in.Err != nil {
 			return fmt.Sprintf("task %d failed: %v", in.Task, in.Err)
 		}
 		return fmt.Sprintf("task %d done", in.Task)
-	case core.Call:
+	case msg.Call:
 		if in.Next != nil {
 			return fmt.Sprintf("job %d ends step %d", in.Job, in.Next.From)
 		}
 		if in.Change != nil {
-			return fmt.Sprintf("job %d is to change: %s", in.Job, core.ChangeText(in.Change))
+			return fmt.Sprintf("job %d is to change: %s", in.Job, msg.ChangeText(in.Change))
 		}
 		if in.Offer != nil {
 			return fmt.Sprintf("job %d waits for an offer", in.Job)
@@ -82,7 +82,7 @@ func TellInput(in core.Input) string {
 			return fmt.Sprintf("%s cancels the holds of job %d", in.Cancel.By, in.Job)
 		}
 		return fmt.Sprintf("somebody asks for the nodes of job %d", in.Job)
-	case core.ClockSet:
+	case msg.ClockSet:
 		return fmt.Sprintf("the clock was set by %v", in.By)
 	}
 	return strings.ToLower(name(in))

@@ -15,7 +15,7 @@ import (
 	"github.com/evoslurm/evoslurm/adapter/internal/config"
 	"github.com/evoslurm/evoslurm/adapter/internal/drivemode"
 	"github.com/evoslurm/evoslurm/adapter/job/request"
-	"github.com/evoslurm/evoslurm/adapter/sidecar/core"
+	"github.com/evoslurm/evoslurm/adapter/sidecar/core/msg"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/store/row"
 	"github.com/evoslurm/evoslurm/planner/malleable"
 	"github.com/evoslurm/evoslurm/slurmctl"
@@ -24,17 +24,17 @@ import (
 // types lists the types of values behind the core's interfaces. The order is part of the format.
 var types = typesOf(
 	// inputs
-	core.Tick{}, core.Books{}, core.Observation{}, core.Planned{}, core.NodesSeen{}, core.Outcome{}, core.Call{}, core.Withdrawal{},
-	core.ClockSet{}, core.Stop{}, core.Configuration{}, core.Resized{},
+	msg.Tick{}, msg.Books{}, msg.Observation{}, msg.Planned{}, msg.NodesSeen{}, msg.Outcome{}, msg.Call{}, msg.Withdrawal{},
+	msg.ClockSet{}, msg.Stop{}, msg.Configuration{}, msg.Resized{},
 	// effects
-	core.Task{}, core.Poll{}, core.PollNodes{}, core.Plan{}, core.Resize{}, core.Reply{}, core.Log{}, core.Wake{},
-	core.AddJob{}, core.SaveJob{}, core.SaveParts{}, core.SaveAllocation{}, core.SavePlan{}, core.AddEvent{}, core.Settle{}, core.SaveProfile{},
+	msg.Task{}, msg.Poll{}, msg.PollNodes{}, msg.Plan{}, msg.Resize{}, msg.Reply{}, msg.Log{}, msg.Wake{},
+	msg.AddJob{}, msg.SaveJob{}, msg.SaveParts{}, msg.SaveAllocation{}, msg.SavePlan{}, msg.AddEvent{}, msg.Settle{}, msg.SaveProfile{},
 	// commands
-	core.Start{}, core.Grow{}, core.Shrink{}, core.Detach{}, core.Update{}, core.ExtendLimits{}, core.Signal{}, core.Cancel{}, core.Ask{},
-	core.Reserve{}, core.ChangeHold{}, core.GiveUpHold{}, core.ReadRequest{}, core.ReadScript{}, core.ReadLimits{}, core.ReadAccrual{},
-	core.ReadTimeUsed{}, core.PowerUp{}, core.KeepUp{}, core.Reconfigure{},
+	msg.Start{}, msg.Grow{}, msg.Shrink{}, msg.Detach{}, msg.Update{}, msg.ExtendLimits{}, msg.Signal{}, msg.Cancel{}, msg.Ask{},
+	msg.Reserve{}, msg.ChangeHold{}, msg.GiveUpHold{}, msg.ReadRequest{}, msg.ReadScript{}, msg.ReadLimits{}, msg.ReadAccrual{},
+	msg.ReadTimeUsed{}, msg.PowerUp{}, msg.KeepUp{}, msg.Reconfigure{},
 	// results of commands
-	(*slurmctl.Job)(nil), core.Grown{}, []core.Part(nil), []slurmctl.Job(nil), core.Asked{}, core.Scripted{}, (*slurmctl.Limits)(nil),
+	(*slurmctl.Job)(nil), msg.Grown{}, []msg.Part(nil), []slurmctl.Job(nil), msg.Asked{}, msg.Scripted{}, (*slurmctl.Limits)(nil),
 	map[slurmctl.JobID]time.Time(nil), time.Duration(0),
 	// details of events, fields of the log
 	"", 0, int64(0), uint32(0), uint64(0), false, 0.0, []string(nil), map[string]any(nil), slurmctl.JobID(0), slurmctl.JobState(""),
@@ -42,7 +42,7 @@ var types = typesOf(
 	// speed-ups
 	malleable.Amdahl(0), malleable.Table(nil),
 	// changes that are planned in parallel
-	core.Try{}, core.Tried{},
+	msg.Try{}, msg.Tried{},
 )
 
 var codes = func() map[reflect.Type]int {
@@ -63,14 +63,14 @@ func typesOf(values ...any) (all []reflect.Type) {
 // sentinels lists the errors that other errors are compared with. The order is part of the format.
 var sentinels = []error{
 	context.Canceled, context.DeadlineExceeded,
-	core.ErrBackfilling, core.ErrNotWritten, core.ErrNeverMerged,
+	msg.ErrBackfilling, msg.ErrNotWritten, msg.ErrNeverMerged,
 	slurmctl.ErrUnknownJob, slurmctl.ErrAlreadyDone, slurmctl.ErrNotPending, slurmctl.ErrDependency, slurmctl.ErrNodeCount,
 	slurmctl.ErrNodeName, slurmctl.ErrHasSteps, slurmctl.ErrDBIndex, slurmctl.ErrNotSupported, slurmctl.ErrInvalidAccount,
 	slurmctl.ErrAccessDenied, slurmctl.ErrUnknownReservation, slurmctl.ErrReservationExists, slurmctl.ErrReservationOverlap,
 	slurmctl.ErrReservationInUse, slurmctl.ErrReservationBegun, slurmctl.ErrNodesBusy, slurmctl.ErrLimit, slurmctl.ErrUnspecified, slurmctl.ErrUnreachable,
 	slurmctl.ErrNoSlurmdbd, slurmctl.ErrWantsAccount,
 	api.ErrNotFound, api.ErrConflict, api.ErrForbidden, api.ErrInvalid, api.ErrUnavailable, api.ErrDenied,
-	request.ErrVersion, core.ErrSiteRefuses, slurmctl.ErrNodeConfig, slurmctl.ErrNoName,
+	request.ErrVersion, msg.ErrSiteRefuses, slurmctl.ErrNodeConfig, slurmctl.ErrNoName,
 }
 
 // recorded is an error as recorded: its text, and the sentinels and types in it that decisions
@@ -171,7 +171,7 @@ func (d *decoder) error() error {
 
 // savePlan records a saved plan. There are many, and their nodes were just planned: a checksum of
 // the nodes suffices.
-func (e *encoder) savePlan(p *core.SavePlan) {
+func (e *encoder) savePlan(p *msg.SavePlan) {
 	e.b = binary.AppendVarint(e.b, p.Job)
 	e.uint(uint64(len(p.Plan)))
 	for i := range p.Plan {
@@ -184,7 +184,7 @@ func (e *encoder) savePlan(p *core.SavePlan) {
 	}
 }
 
-func (d *decoder) savePlan(p *core.SavePlan) {
+func (d *decoder) savePlan(p *msg.SavePlan) {
 	p.Job = d.int()
 	n := d.count()
 	for i := 0; i < n && d.err == nil; i++ {

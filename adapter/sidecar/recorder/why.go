@@ -11,7 +11,7 @@ import (
 
 	"github.com/evoslurm/evoslurm/adapter/api"
 	"github.com/evoslurm/evoslurm/adapter/show/display"
-	"github.com/evoslurm/evoslurm/adapter/sidecar/core"
+	"github.com/evoslurm/evoslurm/adapter/sidecar/core/msg"
 	"github.com/evoslurm/evoslurm/slurmctl"
 )
 
@@ -48,22 +48,22 @@ func (s *Story) See(step Step) (lines []string) {
 	say := func(text string) { lines = append(lines, text) }
 	for _, in := range step.Inputs {
 		switch in := in.(type) {
-		case core.Books:
+		case msg.Books:
 			for _, b := range slices.Concat(in.Active, in.Ended) {
 				if b.Job.SlurmID == uint32(s.Job) {
 					s.row = b.Job.ID
 					say("the database has it: " + string(b.Job.State))
 				}
 			}
-		case core.Observation:
+		case msg.Observation:
 			s.poll(step.At, in, say)
-		case core.Planned:
+		case msg.Planned:
 			for _, p := range in.Jobs {
 				if p.Job == s.Job && p.Unfit != "" {
 					s.reason = append(s.reason, entry{step.At, "the strategy has no plan for it: " + p.Unfit})
 				}
 			}
-		case core.Outcome:
+		case msg.Outcome:
 			if was, ours := s.pending[in.Task]; ours {
 				delete(s.pending, in.Task)
 				text := was.what + ": done"
@@ -73,24 +73,24 @@ func (s *Story) See(step Step) (lines []string) {
 				say(text)
 				s.reason = append(s.reason, entry{step.At, text})
 			}
-		case core.Call:
+		case msg.Call:
 			if in.Job == uint32(s.Job) {
 				say(TellInput(in))
 			}
 		}
 	}
 	for _, e := range step.Effects {
-		if add, ok := e.(core.AddJob); ok && add.Job.SlurmID == uint32(s.Job) {
+		if add, ok := e.(msg.AddJob); ok && add.Job.SlurmID == uint32(s.Job) {
 			s.row = add.Job.ID
 		}
 		if !concerns(reflect.ValueOf(e), s.Job, s.row, nil) {
 			continue
 		}
 		switch e := e.(type) {
-		case core.Task:
+		case msg.Task:
 			s.pending[e.ID] = started{step.At, fmt.Sprint(e.Command)}
 			s.did = append(s.did, entry{step.At, fmt.Sprint(e.Command)})
-		case core.AddEvent:
+		case msg.AddEvent:
 			s.did = append(s.did, entry{step.At, tell(e)})
 		}
 		say(tell(e))
@@ -98,7 +98,7 @@ func (s *Story) See(step Step) (lines []string) {
 	return lines
 }
 
-func (s *Story) poll(at time.Time, in core.Observation, say func(string)) {
+func (s *Story) poll(at time.Time, in msg.Observation, say func(string)) {
 	if in.Err != nil {
 		s.lost = append(s.lost, entry{at, in.Err.Error()})
 		return
@@ -126,7 +126,7 @@ const mostTold = 20
 
 // Why explains where the job is at the end of what was seen, and why. View is the core's state
 // there, or nil if unknown. It reports whether the job is known.
-func (s *Story) Why(w io.Writer, at time.Time, view *core.View) bool {
+func (s *Story) Why(w io.Writer, at time.Time, view *msg.View) bool {
 	var job *api.Job
 	if view != nil {
 		for _, j := range slices.Concat(view.Ended, view.Jobs) {

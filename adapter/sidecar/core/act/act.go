@@ -1,0 +1,215 @@
+package act
+
+import (
+	"time"
+
+	"github.com/evoslurm/evoslurm/adapter/sidecar/core/adopt"
+	"github.com/evoslurm/evoslurm/adapter/sidecar/core/follow"
+	"github.com/evoslurm/evoslurm/adapter/sidecar/core/hold"
+	"github.com/evoslurm/evoslurm/adapter/sidecar/core/msg"
+	"github.com/evoslurm/evoslurm/adapter/sidecar/core/plan"
+	"github.com/evoslurm/evoslurm/adapter/sidecar/core/state"
+	"github.com/evoslurm/evoslurm/adapter/sidecar/store/row"
+	"github.com/evoslurm/evoslurm/slurmctl"
+)
+
+// Act carries out what is due, at most one action per job at a time. It handles jobs that
+// give nodes back first, so that jobs waiting for these nodes need no second look.
+func Act(c *state.Core, s *state.Snapshot) {
+	now := c.Now
+	for _, shrinking := range []bool{true, false} {
+		for j := range plan.Each(c, c.Active) {
+			if j.Busy || j.Ending || now.Before(j.RetryAt) || shrinks(c, j) != shrinking {
+				continue
+			}
+			if !c.Work.Room() {
+				return // act again when something has ended
+			}
+			ActOn(c, s, j, now)
+		}
+	}
+}
+
+func shrinks(c *state.Core, j *state.Job) bool {
+	next := j.Next()
+	return j.State == row.Waiting && next != nil && len(next.Nodes) < len(j.Nodes())
+}
+
+func ActOn(c *state.Core, s *state.Snapshot, j *state.Job, now time.Time) {
+	if actFirst(c, s, j, now) {
+		return
+	}
+	switch j.State {
+	case row.Queued:
+		if j.Kept == nil && len(j.Plan) > 0 && j.Plan[0].Start <= now.Unix() { // jobs kept back are replanned, not started
+			start(c, s, j)
+		}
+	case row.Starting:
+		if now.Sub(j.Touched) > adopt.StartWait && j.Record.State == slurmctl.Pending || follow.KeptStart(s, &j.Record, j.Touched) {
+			follow.Park(c, j, &j.Record, row.Queued)
+		}
+	case row.Waiting:
+		transition(c, s, j, now)
+	case row.Running:
+		repair(c, s, j)
+		if !j.Busy {
+			watchOverrun(c, j, now)
+		}
+	}
+	if j.Runs() && !j.Busy {
+		extendLimits(c, s, j)
+	}
+}
+
+// actFirst carries out what comes before a job's next step. It reports whether the job must not do anything
+// else now.
+func actFirst(c *state.Core, s *state.Snapshot, j *state.Job, now time.Time) bool {
+	if j.Unwritten {
+		if WriteRequest(c, j); j.Busy {
+			return true
+		}
+	}
+	if r, attached := attached(c, s, j); attached && j.Runs() {
+		detach(c, j, r)
+		return true
+	}
+	switch {
+	case follow.IsSuspended(j):
+		return true
+	case j.Runs() && j.Recount:
+		follow.RecountSuspension(c, j)
+		return true
+	case j.Runs() && j.Asked == nil && c.Facts.StepManagers && j.Mode.Resizes:
+		j.Reason = state.Because(state.WhyRequestUnread)
+		return true
+	}
+	return j.Runs() && carryOffer(c, s, j, now)
+}
+
+// attached returns a Slurm job of j that runs inside one of our holds. Slurm would kill the
+// job at the hold's end, and the sidecar could not give up the hold.
+func attached(c *state.Core, s *state.Snapshot, j *state.Job) (slurmctl.Job, bool) {
+	if j.Mode.StaysInHold {
+		return slurmctl.Job{}, false // the job must stay in the hold, see Start
+	}
+	for _, p := range j.Held {
+		r := s.ByID[p.ID]
+		if p.ID == j.Record.ID {
+			r = &j.Record // includes changes made since the snapshot
+		} else if j.Touched.After(s.Taken) {
+			continue
+		}
+		if r == nil || r.State != slurmctl.Running && r.State != slurmctl.Suspended {
+			continue
+		}
+		if _, ours := hold.HoldNamed(c, r.Reservation); ours {
+			return *r, true
+		}
+	}
+	return slurmctl.Job{}, false
+}
+
+// detach moves a running job out of the hold in which it started. It then gives up the hold,
+// because the job itself has the nodes. If the hold belongs to another job, detach keeps it.
+func detach(c *state.Core, j *state.Job, r slurmctl.Job) {
+	hold := r.Reservation
+	own, _ := state.ParseHoldName(hold)
+	c.Do(j, "detach", hold, state.KindDetach, msg.Detach{r.ID, hold, own.Job == j.BaseID()}, state.Args{})
+}
+
+// SettleDetach handles the outcome of moving a job out of its hold.
+func SettleDetach(c *state.Core, j *state.Job, p *state.Pending, o msg.Outcome) {
+	if o.Err != nil {
+		return
+	}
+	do := state.CommandOf[msg.Detach](p)
+	if j.Record.ID == do.Job {
+		j.Record.Reservation = ""
+	}
+	if do.GiveUp {
+		hold.ForgetHold(c, do.Hold)
+	}
+}
+
+// watchOverrun handles a job that keeps a step longer than its profile says. The sidecar
+// tolerates the overrun while no other job was promised its nodes. If another job was, the
+// sidecar applies the site's policy after twice the grace.
+func watchOverrun(c *state.Core, j *state.Job, now time.Time) {
+	if adopt.Lapsed(j) {
+		j.Reason = state.Saying(state.WhyLapsed, follow.LapsedWords(j))
+	}
+	late := hold.Overrun(c, j, now)
+	if late < c.Config.Grace {
+		return
+	}
+	hold.Lapse(c, j, now)
+	if !j.Warned {
+		j.Warned = true
+		if j.Reason = state.Because(state.WhyOverruns); adopt.Lapsed(j) {
+			j.Reason = state.Saying(state.WhyLapsed, follow.LapsedWords(j))
+		}
+		c.Event(j, "overrun", map[string]any{"step": j.Step, "seconds": int(late.Seconds())})
+		c.LogJob(j).Warn("the step lasts longer than the profile says; its nodes may be taken back once others need them")
+		if c.Config.OverrunSignal != "" {
+			warn(c, j)
+			return
+		}
+	}
+	rival := rival(c, j, now)
+	if late < 2*c.Config.Grace || rival == nil {
+		return
+	}
+	detail := map[string]any{"step": j.Step, "rival": rival.SlurmID, "policy": c.Config.Overrun}
+	shrinks := !j.Last() && j.Profile[j.Step].Nodes < j.Profile[j.Step-1].Nodes
+	switch {
+	case c.Config.Overrun == "shrink" && shrinks && j.Mode.Resizes:
+		c.Event(j, "enforced", detail)
+		c.LogJob(j).Warn("ending the step: its nodes were promised to another job")
+		EndStep(c, j, now)
+	case c.Config.Overrun == "cancel" || j.Last():
+		c.Event(j, "enforced", detail)
+		c.LogJob(j).Warn("cancelling the job: its nodes were promised to another job")
+		c.Do(j, "cancel", "overrun", state.KindEnforce, msg.Cancel{[]slurmctl.JobID{j.Record.ID}}, state.Args{})
+	}
+}
+
+// SettleEnforce handles the outcome of cancelling a job for another job.
+func SettleEnforce(c *state.Core, j *state.Job, _ *state.Pending, o msg.Outcome) {
+	j.Ending = o.Err == nil
+}
+
+// warn sends the site's signal to a job that keeps a step too long: to its script, its
+// children and its steps, including those of companions.
+func warn(c *state.Core, j *state.Job) { signal(c, j, state.KindWarn) }
+
+// SettleWarn handles the outcome of warning a job.
+func SettleWarn(c *state.Core, j *state.Job, _ *state.Pending, o msg.Outcome) {
+	if o.Err != nil {
+		j.Warned = false // warn again after the pause
+	}
+}
+
+// signal sends the site's signal to all Slurm jobs of a job.
+func signal(c *state.Core, j *state.Job, kind state.Kind) {
+	ids := []slurmctl.JobID{j.Record.ID}
+	for _, p := range j.Held {
+		if p.ID != j.Record.ID {
+			ids = append(ids, p.ID)
+		}
+	}
+	name := c.Config.OverrunSignal
+	c.Do(j, "warn", name, kind, msg.Signal{ids, name}, state.Args{})
+}
+
+// rival returns a job that waits for a promised growth on nodes that j still has.
+func rival(c *state.Core, j *state.Job, now time.Time) *state.Job {
+	for _, other := range c.Active {
+		if other == j || other.State != row.Waiting || other.Kept != nil || follow.IsSuspended(other) {
+			continue
+		}
+		if next := other.Next(); next != nil && next.Start <= now.Unix() && len(state.Common(next.Nodes, follow.Own(j))) > 0 { // lent nodes are demanded back elsewhere
+			return other
+		}
+	}
+	return nil
+}

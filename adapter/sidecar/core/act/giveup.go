@@ -1,0 +1,40 @@
+package act
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/evoslurm/evoslurm/adapter/sidecar/core/adopt"
+	"github.com/evoslurm/evoslurm/adapter/sidecar/core/follow"
+	"github.com/evoslurm/evoslurm/adapter/sidecar/core/msg"
+	"github.com/evoslurm/evoslurm/adapter/sidecar/core/state"
+	"github.com/evoslurm/evoslurm/adapter/sidecar/store/row"
+)
+
+// mayGiveUp gives up the growth to a number of nodes if it has failed for too long, or will
+// always fail.
+func mayGiveUp(c *state.Core, j *state.Job, to int, err error) {
+	if err == nil || !errors.Is(err, msg.ErrNeverMerged) && (j.Failing.IsZero() || c.Now.Sub(j.Failing) < c.Config.GiveUp) {
+		return
+	}
+	text := fmt.Sprintf("the growth to %d nodes was given up: %v", to, err)
+	c.Event(j, "given up", map[string]any{"nodes": to, "failures": j.Failures, "error": err.Error()})
+	c.LogJob(j).WithError(err).Warn("giving up a growth: the job keeps its nodes")
+	if len(j.Expanders) > 0 && adopt.CancelBeside(c, "an expander", j.Expanders...) {
+		j.Expanders = nil
+	}
+	j.Kept = &state.KeptBack{Text: text + "; it is tried again when the job's script calls evosctl next", GivenUp: true}
+	j.Failures, j.Failing, j.RetryAt, j.Reason = 0, time.Time{}, time.Time{}, state.Saying(state.WhyKeptBack, j.Kept.Text)
+	if j.State != row.Waiting {
+		return // it only replaced lost nodes: no call waits
+	}
+	j.State, j.StepEnded = row.Running, time.Time{}
+	c.Save(j)
+	j.Denials++
+	if j.Denied = text; waitedFor(c, j) {
+		j.Denied = "" // the waiting calls report it
+	}
+	j.Denial = text
+	follow.Notify(c, j)
+}

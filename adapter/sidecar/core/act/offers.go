@@ -1,0 +1,96 @@
+package act
+
+import (
+	"cmp"
+	"time"
+
+	"github.com/evoslurm/evoslurm/adapter/sidecar/core/follow"
+	"github.com/evoslurm/evoslurm/adapter/sidecar/core/hold"
+	"github.com/evoslurm/evoslurm/adapter/sidecar/core/lend"
+	"github.com/evoslurm/evoslurm/adapter/sidecar/core/msg"
+	"github.com/evoslurm/evoslurm/adapter/sidecar/core/slurm"
+	"github.com/evoslurm/evoslurm/adapter/sidecar/core/state"
+	"github.com/evoslurm/evoslurm/adapter/sidecar/store/row"
+	"github.com/evoslurm/evoslurm/slurmctl"
+)
+
+// carryOffer advances a job's offer, if there is one. It reports whether the job must not do anything else
+// now.
+func carryOffer(c *state.Core, s *state.Snapshot, j *state.Job, now time.Time) bool {
+	o := follow.OfferAt(j)
+	switch {
+	case o == nil:
+		return false
+	case o.State == follow.OfferAccepted:
+		return carryAccepted(c, s, j, o)
+	case j.State == row.Waiting && !o.Mandatory:
+		follow.CloseOffer(c, j, follow.OfferWithdrawn, "the step has ended")
+		return false
+	case j.State == row.Waiting:
+		one := *o
+		one.State, one.Accepted, one.Note = follow.OfferAccepted, one.Nodes, "the step had ended"
+		follow.ChangeOffer(c, j, one)
+		return carryOffer(c, s, j, now)
+	case !o.Mandatory && now.Unix() >= o.Deadline:
+		follow.CloseOffer(c, j, follow.OfferUnanswered, "no answer")
+		return false
+	case o.Mandatory && now.Unix() >= o.Deadline:
+		one := *o
+		one.State, one.Accepted, one.Enforced = follow.OfferAccepted, one.Nodes, true
+		one.Note = cmp.Or(one.Note, "no answer")
+		c.Event(j, "taken", map[string]any{"nodes": one.Nodes, "list": slurmctl.CompressNodes(one.Wanted()), "why": one.Note})
+		c.LogJob(j).WithField("nodes", slurmctl.CompressNodes(one.Wanted())).Warn("taking nodes that were demanded back: " + one.Note)
+		follow.ChangeOffer(c, j, one)
+		return carryOffer(c, s, j, now)
+	case o.Mandatory && !o.Warned && (o.Note != "" || 2*now.Unix() >= o.Made+o.Deadline):
+		one := *o
+		one.Warned = true
+		follow.ChangeOffer(c, j, one)
+		if c.Config.OverrunSignal == "" {
+			return false
+		}
+		signal(c, j, state.KindDemand)
+		return true
+	}
+	return false
+}
+
+// carryAccepted does what carryOffer does, for an accepted offer.
+func carryAccepted(c *state.Core, s *state.Snapshot, j *state.Job, o *follow.Offer) bool {
+	if o.Grows() {
+		if missing := msg.Without(o.Wanted(), j.Nodes()); len(missing) > 0 {
+			lendNodes(c, s, j, o, missing)
+			return true
+		}
+	} else if surplus := hold.CanGive(c, j, state.Common(o.Wanted(), j.Nodes())); len(surplus) > 0 {
+		shrink(c, j, surplus)
+		return true
+	}
+	follow.CloseOffer(c, j, follow.OfferDone, "")
+	return false
+}
+
+// lendNodes brings a job nodes beyond its plan, from the hold on them.
+func lendNodes(c *state.Core, s *state.Snapshot, j *state.Job, o *follow.Offer, missing []string) {
+	if len(j.Expanders) == 0 && (slurm.IsSuspect(c, missing) || !slurm.Free(s, missing)) {
+		follow.CloseOffer(c, j, follow.OfferFailed, "the nodes are not free any more")
+		return
+	}
+	if late := c.Now.Unix() - o.Answered; late > int64(c.Config.GiveUp/time.Second) {
+		lend.GiveLendingUp(c, j, "the nodes did not come")
+		return
+	}
+	if j.Asked == nil {
+		j.Reason = state.Because(state.WhyRequestUnread)
+		return
+	}
+	if why := notReady(c, s, j); why != "" {
+		j.Reason = state.Saying(state.WhyExpanderUnready, why)
+		return
+	}
+	if r, ok := hold.HoldFor(c, j, follow.LentStep); len(j.Expanders) == 0 && !j.HoldRetry.After(c.Now) && (!ok || len(msg.Without(missing, r.Nodes)) > 0) {
+		j.Reason = state.Because(state.WhyHeldSoon)
+		return
+	}
+	bring(c, j, follow.LentStep, missing)
+}

@@ -1,0 +1,361 @@
+package act
+
+import (
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/evoslurm/evoslurm/adapter/sidecar/core/adopt"
+	"github.com/evoslurm/evoslurm/adapter/sidecar/core/follow"
+	"github.com/evoslurm/evoslurm/adapter/sidecar/core/hold"
+	"github.com/evoslurm/evoslurm/adapter/sidecar/core/lend"
+	"github.com/evoslurm/evoslurm/adapter/sidecar/core/msg"
+	"github.com/evoslurm/evoslurm/adapter/sidecar/core/plan"
+	"github.com/evoslurm/evoslurm/adapter/sidecar/core/slurm"
+	"github.com/evoslurm/evoslurm/adapter/sidecar/core/state"
+	"github.com/evoslurm/evoslurm/adapter/sidecar/store/row"
+	"github.com/evoslurm/evoslurm/slurmctl"
+)
+
+// EndStep is called when a job's step has ended, by the application or by the sidecar.
+func EndStep(c *state.Core, j *state.Job, now time.Time) {
+	j.State, j.StepEnded, j.Reason, j.Overdue = row.Waiting, now, state.Reason{}, 0
+	gaveUp := j.Kept != nil && j.Kept.GivenUp
+	if gaveUp {
+		j.Kept, j.Failures, j.Failing, j.RetryAt = nil, 0, time.Time{}, time.Time{}
+	}
+	c.Save(j)
+	c.Event(j, "step ended", map[string]any{"step": j.Step, "expected": c.WallSecond(j.Expected())})
+	if c.Snapshot == nil {
+		return
+	}
+	if next := j.Next(); next == nil {
+		follow.Refit(c, c.Snapshot, j, now.Unix(), hold.WhyAnew(j, "the step"))
+	} else if gaveUp || next.Start > now.Unix() && len(next.Nodes) > len(follow.Own(j)) || len(j.Release) > 0 || len(follow.Lent(j)) > 0 && len(msg.Without(next.Nodes, j.Nodes())) > 0 {
+		follow.Refit(c, c.Snapshot, j, now.Unix(), "the step ended early")
+	}
+}
+
+// transition brings a job whose step has ended to the nodes of the next step. It depends only on what the job
+// has and what it must have, so it can stop and continue at any point.
+func transition(c *state.Core, s *state.Snapshot, j *state.Job, now time.Time) {
+	next := j.Next()
+	if next == nil {
+		return
+	}
+	switch {
+	case plan.StillKept(j, now):
+		j.Reason = state.Saying(state.WhyKeptBack, j.Kept.Text)
+		return
+	case j.Kept != nil:
+		follow.TryAgain(c, s, j, now)
+		return
+	case j.Mode.StepsAreJobs:
+		startLink(c, s, j, next, now)
+		return
+	}
+	have := j.Nodes()
+	missing, surplus := msg.Without(next.Nodes, have), msg.Without(have, next.Nodes)
+	switch {
+	case len(missing) > 0:
+		if next.Start > now.Unix() && len(j.Expanders) == 0 && !early(c, s, j, missing, now.Unix()) {
+			j.Reason = state.Reason{Kind: state.WhyPlannedFor, Nodes: len(missing), At: c.Wall(time.Unix(next.Start, 0))}
+			if j.NeedsReplan {
+				j.Reason.Text = hold.WhyAnew(j, "the step before")
+			}
+			return
+		}
+		if !plan.SafeWith(c, s, j, now.Unix(), next.Nodes) {
+			j.Reason = state.Because(state.WhyClaimsConflict)
+			return
+		}
+		if extra := msg.Without(surplus, lend.KeepsLent(c, j, next, surplus)); adopt.IsMalleable(j) && len(extra) > 0 && hold.CanReturn(j, extra) {
+			shrink(c, j, extra) // it never has more than it may have
+			return
+		}
+		grow(c, s, j, j.Step+1, missing)
+	default:
+		if surplus = leaving(c, s, j, next, surplus); len(surplus) > 0 {
+			shrink(c, j, surplus)
+			return
+		}
+		follow.BeginStep(c, j, now)
+	}
+}
+
+// leaving returns the nodes of a job's surplus that it gives back at the end of its step.
+func leaving(c *state.Core, s *state.Snapshot, j *state.Job, next *msg.PlannedStep, surplus []string) []string {
+	surplus = msg.Without(surplus, lend.KeepsLent(c, j, next, surplus))
+	if hold.CanReturn(j, surplus) {
+		return surplus
+	}
+	j.Release = nil // by the plan; without a plan, the newest go first
+	follow.Refit(c, s, j, c.Now.Unix(), "its nodes are given back by companions")
+	if next = j.Next(); next != nil {
+		surplus = msg.Without(j.Nodes(), next.Nodes)
+	}
+	if j.Mode.ShrinksInPart {
+		return surplus
+	}
+	return hold.Touched(j.Held, surplus) // the plan has a part of what was lent; nodes of the base job stay
+}
+
+// early reports whether a growth may happen before its time: the nodes are free, and they are not promised to
+// another job until then.
+func early(c *state.Core, s *state.Snapshot, j *state.Job, nodes []string, now int64) bool {
+	if !slurm.Free(s, nodes) {
+		return false
+	}
+	for _, other := range c.Active {
+		if other == j || other.Kept != nil || !other.Runs() && other.State != row.Starting {
+			continue
+		}
+		if slices.ContainsFunc(other.Coming(), func(p msg.PlannedStep) bool {
+			return p.End > now && p.Start < j.Next().Start && len(state.Common(nodes, p.Nodes)) > 0
+		}) {
+			return false
+		}
+	}
+	for _, r := range c.Reservations {
+		if own, ours := state.ParseHold(r); ours && own.Job == j.BaseID() {
+			continue
+		}
+		if r.Start.Unix() < j.Next().Start && r.End.Unix() > now && len(state.Common(nodes, r.Nodes)) > 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// grow brings the nodes of a step to a job with an expander that starts in the hold on them.
+func grow(c *state.Core, s *state.Snapshot, j *state.Job, step int, nodes []string) {
+	if suspect := slurm.IsSuspect(c, nodes); (suspect || !slurm.FreeFor(c, s, nodes, &j.Record)) && len(j.Expanders) == 0 {
+		if late := j.State == row.Waiting && c.Now.Unix() > j.Next().Start+5; suspect || late || j.State == row.Running {
+			follow.Refit(c, s, j, c.Now.Unix(), "nodes of the growth are not free in time")
+		}
+		j.Reason = state.Saying(state.WhyNodesAwaited, hold.Awaited(s, nodes, "waits for nodes that others have not given back yet"))
+		if j.State == row.Waiting {
+			awaitNodes(c, j.Next().Start, true)
+		}
+		return
+	}
+	if why := notBrought(c, s, j, step, nodes); why.Kind != state.WhyNothing {
+		j.Reason = why
+		return
+	}
+	bring(c, j, step, nodes)
+}
+
+// notBrought returns why free nodes of a step cannot be brought to a job yet, if there is a reason.
+func notBrought(c *state.Core, s *state.Snapshot, j *state.Job, step int, nodes []string) state.Reason {
+	if j.Asked == nil {
+		return state.Because(state.WhyRequestUnread)
+	}
+	if why := notReady(c, s, j); why != "" {
+		return state.Saying(state.WhyExpanderUnready, why)
+	}
+	if len(j.Expanders) == 0 && !j.HoldRetry.After(c.Now) {
+		if why := notHeld(c, j, step, nodes); why.Kind != state.WhyNothing {
+			return why
+		}
+	}
+	if p := s.Partitions[slurm.PartitionOf(j)]; c.Rules.Limits == nil && p.MinNodes > len(nodes) {
+		if _, known := slurm.RulesSince(c, time.Time{}); !known {
+			return state.Because(state.WhyPartitionUnread)
+		}
+	}
+	if _, fits := ExpanderLimit(c, j, nodes); !fits && len(j.Expanders) == 0 {
+		return state.Because(state.WhyReservedSoon)
+	}
+	return state.Reason{}
+}
+
+// notHeld returns why a job must wait for the hold on nodes of a step, if there is a reason.
+func notHeld(c *state.Core, j *state.Job, step int, nodes []string) state.Reason {
+	r, held := hold.HoldFor(c, j, step)
+	switch {
+	case held && len(msg.Without(nodes, r.Nodes)) > 0 && len(state.Common(nodes, r.Nodes)) > 0:
+		return state.Because(state.WhyHoldMoves) // Slurm would give it no nodes that the hold blocks
+	case !held && covered(c, j, step, nodes) && j.State == row.Waiting:
+		return state.Because(state.WhyHeldSoon) // the hold was requested just now
+	}
+	return state.Reason{}
+}
+
+// bring submits the expander that brings a job nodes, for a step or beyond its plan.
+func bring(c *state.Core, j *state.Job, step int, nodes []string) {
+	if !c.Work.RoomFor(j.UID) {
+		j.Reason = state.Because(state.WhyUserBusy)
+		return
+	}
+	j.Reason = state.Reason{Kind: state.WhyGrows, Nodes: len(nodes)}
+	g := msg.Grow{Base: j.BaseID(), As: j.UID, Own: !c.Site.Root && j.User != c.Site.User, Merge: j.Mode.MergesGrowths,
+		NeedsDBD: slurmctl.ResizeNeedsSlurmdbd(c.SlurmConfig), Name: hold.NextName(c, j, step).String(), Step: step, Nodes: nodes,
+		Held: slices.Clone(j.Held), StaysInHold: j.Mode.StaysInHold, StepMgr: j.Mode.WaitsForPrologs, Expanders: slices.Clone(j.Expanders)}
+	if r, ok := hold.HoldFor(c, j, step); ok && len(msg.Without(nodes, r.Nodes)) == 0 {
+		g.Hold, g.HoldBegins = r.Name, r.Start.After(c.Now)
+		if user := hold.Submitter(c, j); !slices.Contains(r.Users, user) {
+			g.LetIn = []string{user}
+		}
+	}
+	if g.Merge && len(state.Common(nodes, j.Gave)) > 0 {
+		g.GaveBack = j.GaveAt
+	}
+	partition := slurm.PartitionOf(j)
+	askMore(c, j, &g, c.ParksIn[state.ParksKey{j.UID, partition, j.QOS}])
+	g.StaysUntil = hold.StaysUntil(c, c.Now, g.Request.TimeLimit)
+	slurm.GoThrough(c, j, &g)
+	c.Do(j, "grow", g.Name+" "+slurmctl.CompressNodes(nodes), state.KindGrow, g, state.Args{Nodes: len(j.Nodes()) + len(nodes), Partition: partition})
+}
+
+// usedHold updates the hold in which an expander started.
+func usedHold(c *state.Core, g msg.Grow, got msg.Grown) {
+	if r, ok := c.Reservations[g.Hold]; ok && got.Opened && !got.HoldGone {
+		r.Users = g.LetIn
+		hold.SetHold(c, r) // and closed again
+	}
+	if g.Hold != "" && got.HoldGone {
+		hold.ForgetHold(c, g.Hold)
+	}
+	if got.Stays {
+		hold.Stay(c, g.Hold)
+	}
+}
+
+// SettleGrow is called with the outcome of an expander.
+func SettleGrow(c *state.Core, j *state.Job, p *state.Pending, o msg.Outcome) {
+	got, _ := o.Result.(msg.Grown)
+	g, to := state.CommandOf[msg.Grow](p), p.Args.Nodes
+	if got.Limit != "" && g.Step != follow.LentStep {
+		follow.KeepBack(c, j, got.Limit, to)
+	}
+	usedHold(c, g, got)
+	slurm.SuspectNodes(c, j, g.Nodes, o.Err)
+	if errors.Is(o.Err, slurmctl.ErrNodeConfig) && shun(c, j, g.Nodes, "they have not what the job asks for") && c.Snapshot != nil {
+		follow.Refit(c, c.Snapshot, j, c.Now.Unix(), "Slurm does not give it the nodes that were planned")
+	}
+	if got.NotYet != "" {
+		j.Reason = state.Saying(state.WhyExpanderQueued, got.NotYet)
+	}
+	if got.Parked && o.Err == nil && got.Limit == "" {
+		c.ParksIn[state.ParksKey{j.UID, p.Args.Partition, j.QOS}] = true
+	}
+	if got.Never != nil {
+		c.Turn(j, got.Never)
+	}
+	j.Expanders = got.Expanders
+	if g.Step != follow.LentStep {
+		mayGiveUp(c, j, to, o.Err)
+	}
+	if len(got.After) > 0 {
+		follow.SetHeld(c, j, got.After)
+	}
+	if g.Step == follow.LentStep {
+		lend.MayNotLend(c, j, got, o.Err)
+	}
+}
+
+// covered reports whether some of the nodes are reserved before the job's time limit for anything except that
+// step, including an offer to the job itself. Then Slurm gives them only to jobs inside one of our holds.
+func covered(c *state.Core, j *state.Job, step int, nodes []string) bool {
+	until := c.Now.Add(time.Duration(slurm.Reach(j, c.Now.Unix()))*time.Second + time.Minute)
+	for _, r := range c.Reservations {
+		if own, ours := state.ParseHold(r); (!ours || own.Job != j.BaseID() || own.Step != step) && r.End.After(c.Now) && r.Start.Before(until) && len(state.Common(nodes, r.Nodes)) > 0 {
+			return true
+		}
+	}
+	for _, r := range c.StuckHolds { // until the hold is given up
+		if len(state.Common(nodes, r.Nodes)) > 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// notReady returns in words why the job's present expanders bring nothing yet, or "".
+func notReady(c *state.Core, s *state.Snapshot, j *state.Job) string {
+	for _, id := range j.Expanders {
+		if k := s.ByID[id]; k != nil {
+			if why := msg.Unready(k, j.Mode.WaitsForPrologs); why != "" {
+				return why
+			}
+		} else if j.Touched.After(s.Taken) {
+			return "waits for the job that brings its nodes"
+		}
+	}
+	return ""
+}
+
+// shrink gives nodes back, those of companions first, newest first.
+func shrink(c *state.Core, j *state.Job, surplus []string) {
+	j.Reason = state.Reason{Kind: state.WhyShrinks, Nodes: len(surplus)}
+	do := msg.Shrink{Held: slices.Clone(j.Held), Surplus: surplus, NeedsDBD: slurmctl.ResizeNeedsSlurmdbd(c.SlurmConfig)}
+	c.Do(j, "shrink", slurmctl.CompressNodes(surplus), state.KindShrink, do, state.Args{})
+}
+
+// SettleShrink is called when a job gave nodes back, or when that failed.
+func SettleShrink(c *state.Core, j *state.Job, p *state.Pending, o msg.Outcome) {
+	if held, ok := o.Result.([]msg.Part); ok {
+		follow.SetHeld(c, j, held)
+	}
+	surplus := state.CommandOf[msg.Shrink](p).Surplus
+	j.Gave, j.GaveAt = surplus, c.Now
+	if o.Err == nil && c.Snapshot != nil {
+		for _, name := range surplus { // others may have them at once
+			delete(c.Snapshot.InUse, name)
+		}
+	}
+}
+
+// repair restores what the current step of a running job should have, after a crash of slurmctld undid a merge
+// or a shrink, or after a companion was lost.
+func repair(c *state.Core, s *state.Snapshot, j *state.Job) {
+	if !j.Mode.Resizes || len(j.Plan) < j.Step || j.Touched.After(s.Taken) {
+		return
+	}
+	if plan.StillKept(j, c.Now) {
+		j.Reason = state.Saying(state.WhyKeptBack, j.Kept.Text)
+		return
+	}
+	if j.Kept != nil {
+		follow.TryAgain(c, s, j, c.Now)
+	}
+	want, have := j.Plan[j.Step-1].Nodes, follow.Own(j)
+	if len(have) >= j.Profile[j.Step-1].Nodes {
+		if over := hold.CanGive(c, j, lend.OverMost(c, j)); len(over) > 0 {
+			c.Event(j, "repair", map[string]any{"surplus": slurmctl.CompressNodes(over)})
+			shrink(c, j, over)
+		}
+		return
+	}
+	if missing := msg.Without(want, have); len(missing) > 0 {
+		grow(c, s, j, j.Step, missing)
+	}
+}
+
+// readiedFor is how long Slurm may take to start a readied link after the end of the link before, until the
+// sidecar releases it again.
+const readiedFor = 5 * time.Second
+
+// startLink starts the Slurm job of a chain's next step in its hold.
+func startLink(c *state.Core, s *state.Snapshot, j *state.Job, next *msg.PlannedStep, now time.Time) {
+	r := follow.In(j, s, j.Chain[j.Step])
+	hold, ok := hold.HoldFor(c, j, j.Step+1)
+	if r == nil || r.State != slurmctl.Pending || !ok || next.Start > now.Unix() {
+		return
+	}
+	if j.LetGo == r.ID && follow.KeptStart(s, r, j.Touched) {
+		follow.Park(c, j, r, row.Waiting)
+		return
+	}
+	if hold.Start.After(now) || j.LetGo == r.ID && now.Sub(j.Touched) < 10*time.Second {
+		return
+	}
+	if j.Readied == r.ID && !hold.Start.After(j.StepEnded) && now.Sub(j.StepEnded) < readiedFor {
+		return
+	}
+	if !reshape(c, j, r, j.Step+1) {
+		return
+	}
+	letGo(c, j, r.ID, hold.Name, row.Waiting)
+}

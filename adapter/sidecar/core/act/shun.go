@@ -1,0 +1,39 @@
+package act
+
+import (
+	"time"
+
+	"github.com/evoslurm/evoslurm/adapter/sidecar/core/adopt"
+	"github.com/evoslurm/evoslurm/adapter/sidecar/core/slurm"
+	"github.com/evoslurm/evoslurm/adapter/sidecar/core/state"
+	"github.com/evoslurm/evoslurm/slurmctl"
+)
+
+// A job may ask for something about nodes that the sidecar does not know: temporary disk, sockets, a resource
+// of a plugin. If Slurm does not start a job on idle nodes that were planned for it, it may start the job on
+// others. Only this job then avoids these nodes.
+
+// ShunFor is how long a job avoids a node.
+const ShunFor = time.Hour
+
+// shun makes a job avoid nodes, and reports whether enough others remain. If not, the job may use all nodes
+// again.
+func shun(c *state.Core, j *state.Job, nodes []string, why string) bool {
+	if j.Shunned == nil {
+		j.Shunned = map[string]time.Time{}
+	}
+	for _, n := range nodes {
+		j.Shunned[n] = c.Now.Add(ShunFor)
+	}
+	was := j.Record.ExcNodes
+	j.Record.ExcNodes = adopt.Without(j, was)
+	if s := c.Snapshot; s != nil {
+		if others, err := slurm.Eligible(s, slurm.RecordFor(c, s, j), j.GRES); err != nil || len(others) < j.Profile.Peak() {
+			j.Record.ExcNodes, j.Shunned = was, nil
+			return false
+		}
+	}
+	c.Event(j, "nodes left alone", map[string]any{"nodes": slurmctl.CompressNodes(nodes), "why": why})
+	c.LogJob(j).WithField("nodes", slurmctl.CompressNodes(nodes)).Warn("Slurm does not start the job on these idle nodes (" + why + "); others are looked for")
+	return true
+}

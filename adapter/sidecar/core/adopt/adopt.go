@@ -1,0 +1,322 @@
+package adopt
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/evoslurm/evoslurm/adapter/api"
+	"github.com/evoslurm/evoslurm/adapter/internal/drivemode"
+	"github.com/evoslurm/evoslurm/adapter/job/request"
+	"github.com/evoslurm/evoslurm/adapter/sidecar/core/msg"
+	"github.com/evoslurm/evoslurm/adapter/sidecar/core/plan"
+	"github.com/evoslurm/evoslurm/adapter/sidecar/core/slurm"
+	"github.com/evoslurm/evoslurm/adapter/sidecar/core/state"
+	"github.com/evoslurm/evoslurm/adapter/sidecar/store/row"
+	"github.com/evoslurm/evoslurm/planner"
+	"github.com/evoslurm/evoslurm/slurmctl"
+)
+
+// Restore loads from the database the jobs that had not ended, and the latest jobs that had
+// ended.
+func Restore(c *state.Core, books msg.Books) {
+	c.Work.Last, c.LastRow = books.LastIntent, books.LastRow
+	for _, a := range books.Aside {
+		c.Aside[a.Job] = a
+	}
+	for _, k := range books.Known {
+		c.Known[slurmctl.JobID(k.SlurmID)] = k
+	}
+	for _, b := range books.Active {
+		j := restored(c, b)
+		if SetAside(c, j.BaseID(), j.Submitted) != "" {
+			continue // adopt reports it if Slurm still has the job
+		}
+		j.Recount, j.Settled = true, j.BaseID() != books.Doubt
+		j.NeedsReplan = Lapsed(j)
+		if j.State == row.Starting {
+			// We do not know whether Slurm got the start command; repeating it is harmless.
+			j.State = row.Queued
+			c.Save(j)
+		}
+		for _, p := range b.Parts {
+			if j.Mode.StepsAreJobs {
+				j.Chain = append(j.Chain, slurmctl.JobID(p.SlurmID))
+			} else {
+				j.Held = append(j.Held, msg.Part{ID: slurmctl.JobID(p.SlurmID), Step: p.Step, Nodes: expanded(p.NodeList)})
+			}
+		}
+		bindTo(j, b.Bound)
+		c.NotInFuture(j, c.Now)
+		if k := j.Step; k > 1 && k <= len(j.Plan) { // nodes given back when the step began; slurmd and the database both use whole seconds
+			j.Gave, j.GaveAt = msg.Without(j.Plan[k-2].Nodes, j.Plan[k-1].Nodes), j.StepStarted
+		}
+		Add(c, j)
+	}
+	for _, b := range books.Ended {
+		c.Ended = append(c.Ended, restored(c, b))
+	}
+	// The next observation shows how far each intent came. Every decision is based on that.
+	for _, i := range books.Intents {
+		c.Log.WithField("intent", i.ID).WithField("action", i.Action).Info("a change was under way when the sidecar stopped: " + i.Detail)
+		c.Emit(msg.Settle{Intent: i.ID, At: c.Now, Err: "the sidecar stopped in the middle"})
+	}
+	c.Event(nil, "sidecar started", map[string]any{"version": c.Site.Version, "jobs": len(books.Active)})
+}
+
+// restored returns a job of the database with its plan and its past steps.
+func restored(c *state.Core, b msg.BookedJob) *state.Job {
+	j := &state.Job{Job: &b.Job, Past: b.Past, ChoiceLogged: true}
+	for _, p := range b.Plan {
+		j.Plan = append(j.Plan, msg.PlannedStep{Start: p.Start.Unix(), End: p.End.Unix(), Nodes: expanded(p.NodeList)})
+	}
+	state.SetMode(c, j)
+	return j
+}
+
+// expanded lists the nodes of a node list that the sidecar itself wrote.
+func expanded(list string) []string {
+	nodes, err := slurmctl.ExpandNodes(list)
+	if err != nil {
+		return nil // the shell has checked the list before
+	}
+	return nodes
+}
+
+// Add puts a job on the list of active jobs, and removes it from the list of ended jobs.
+func Add(c *state.Core, j *state.Job) {
+	c.Ended = slices.DeleteFunc(c.Ended, func(other *state.Job) bool { return other.ID == j.ID })
+	state.SetMode(c, j)
+	c.Active = append(c.Active, j)
+	c.ByID[j.BaseID()] = j
+	for _, id := range j.Chain {
+		c.ByID[id] = j
+	}
+	for _, p := range j.Held {
+		c.ByID[p.ID] = j
+	}
+}
+
+// Adopt takes in the jobs that have the marker of evosbatch in their comments.
+func Adopt(c *state.Core, s *state.Snapshot) {
+	clear(c.Coming)
+	for i := range s.Jobs {
+		r := &s.Jobs[i]
+		if own, ours := state.ParseHoldName(r.Name); ours && c.ByID[own.Job] != nil && MayBring(c, r, c.ByID[own.Job]) {
+			c.ByID[own.Job].Attempt = max(c.ByID[own.Job].Attempt, own.Attempt)
+		}
+		if isStranger(c, r) && slurm.Driven(c, r.Partition) && !refuseAside(c, r) {
+			AdoptIfAsked(c, s, r)
+		}
+	}
+	c.Handling.Done()
+	for _, r := range s.Reservations {
+		if own, ours := state.ParseHold(r); ours && c.ByID[own.Job] != nil {
+			c.ByID[own.Job].Attempt = max(c.ByID[own.Job].Attempt, own.Attempt)
+		}
+	}
+	forgetRead(c, s)
+}
+
+// isStranger reports whether a Slurm job is neither adopted nor refused, and could be adopted.
+func isStranger(c *state.Core, r *slurmctl.Job) bool {
+	switch r.State {
+	case slurmctl.Pending, slurmctl.Configuring, slurmctl.Running, slurmctl.Suspended:
+		return c.Owner(r.ID) == nil && c.Refused[r.ID].ID == 0 && r.ArrayTasks <= 1
+	}
+	return false
+}
+
+// AdoptIfAsked adopts a Slurm job that asks for it once its whole request is known, or refuses it.
+func AdoptIfAsked(c *state.Core, s *state.Snapshot, r *slurmctl.Job) {
+	c.Handling.Note(r.ID, r.SubmitTime, msg.First)
+	sp, asked, err := requestOf(c, s, r)
+	if err != nil {
+		Refuse(c, r, err)
+		return
+	}
+	if !asked {
+		return
+	}
+	if err := oneJob(r); err != nil {
+		Refuse(c, r, err)
+		return
+	}
+	c.Coming[r.ID] = r.UID
+	sp, chain, whole := wholeChain(c, s, r, sp)
+	if !whole {
+		return
+	}
+	grows := sp.Whole()
+	if chain != nil {
+		grows = nil // every step is a job with its own script
+	}
+	a, known := ReadAsked(c, r, grows)
+	if !known {
+		return
+	}
+	sp, why, known := plan.MayEver(c, r, sp, chain != nil, a.Understood())
+	if !known {
+		return
+	}
+	if why == nil {
+		why = adoptJob(c, r, sp, chain, a)
+	}
+	if why != nil {
+		Refuse(c, r, why)
+	}
+}
+
+// oneJob returns why a Slurm job that is a part of something larger cannot evolve, or nil. evosbatch
+// rejects such jobs, but a user can write a marker by hand.
+func oneJob(r *slurmctl.Job) error {
+	switch {
+	case r.Heterogenous:
+		return errors.New("heterogeneous jobs cannot be planned yet: submit each component with evosbatch")
+	case strings.Contains(r.Display, "_"):
+		return errors.New("job arrays cannot be planned yet: submit each task with evosbatch")
+	}
+	return nil
+}
+
+// wholeChain returns the Slurm jobs of a chain, and its request. The list is nil if the job is no chain. It returns false while
+// evosbatch is still submitting the rest of the chain, and for a link that is adopted with the chain's first job.
+func wholeChain(c *state.Core, s *state.Snapshot, r *slurmctl.Job, sp request.Request) (request.Request, []slurmctl.JobID, bool) {
+	if sp.Chain == nil {
+		return sp, nil, true
+	}
+	if sp.Chain.First == 0 {
+		chain := chainOf(c, s, r, len(sp.Profile))
+		return sp, chain, chain != nil
+	}
+	return restOfChain(c, s, r, sp)
+}
+
+// forgetRead deletes what was read about Slurm jobs that are gone or adopted.
+func forgetRead(c *state.Core, s *state.Snapshot) {
+	for id := range c.Refused {
+		if s.ByID[id] == nil {
+			delete(c.Refused, id)
+		}
+	}
+	for id, read := range c.Scripts {
+		if gone := s.ByID[id] == nil; gone && read.Tries > 0 || (gone || c.Owner(id) != nil) && read.Known {
+			delete(c.Scripts, id)
+		}
+	}
+}
+
+// Refuse does not adopt a job with a marker: the job stays parked, or runs as a stock job. The
+// log gives the reason.
+func Refuse(c *state.Core, r *slurmctl.Job, err error) {
+	left := "it stays parked"
+	if running(r) {
+		left = "it runs on as a stock job"
+	}
+	c.Refused[r.ID] = state.Refused{Job: Stranger(r, "refused: "+err.Error()), Since: c.Now}
+	c.Log.WithField("job", r.ID).WithField("user", r.User).WithError(err).Warn("cannot adopt the job; " + left)
+	c.Event(nil, "refused", map[string]any{"slurm_id": r.ID, "uid": r.UID, "user": r.User, "error": err.Error()})
+}
+
+// Stranger returns a job that is not adopted in the form that evosqueue shows.
+func Stranger(r *slurmctl.Job, reason string) api.Job {
+	state := row.Queued
+	if running(r) {
+		state = row.Running
+	}
+	return api.Job{ID: uint32(r.ID), Name: r.Name, User: r.User, UID: r.UID, Account: r.Account, Partition: r.Partition, State: string(state),
+		Nodes: len(r.NodeList), NodeList: slurmctl.CompressNodes(r.NodeList), Reason: reason, Priority: r.Priority, Submit: r.SubmitTime, Plan: []api.Span{}, Past: []api.Span{}}
+}
+
+func adoptJob(c *state.Core, r *slurmctl.Job, sp request.Request, chain []slurmctl.JobID, a state.RequestRead) error {
+	if a.UserErr != nil {
+		return a.UserErr
+	}
+	sp, err := plan.Malleable(c, r, sp)
+	if err != nil {
+		return err
+	}
+	whole := sp.Whole()
+	if err := checkSteps(c, r, sp, whole); err != nil {
+		return err
+	}
+	values := &row.Job{SlurmID: uint32(r.ID), Submitted: r.SubmitTime, Name: r.Name, User: r.User, UID: r.UID, GID: a.GID(),
+		Account: r.Account, QOS: r.QOS, Partition: r.Partition, Profile: whole, ExpandLimit: sp.ExpandLimit, Moldable: plan.MoldableOf(sp), Malleable: plan.MalleableOf(sp),
+		Drive: string(drivemode.Chain), Begin: sp.Begin, Claim: sp.MaxNodes, State: row.Queued}
+	j := &state.Job{Job: values, Chain: chain, Inferred: running(r), Script: a.Script, SuspendedBefore: a.SuspendedBefore}
+	if sp.Updated != "" {
+		values.Changes = []row.Change{{ID: sp.Updated}}
+	}
+	if sp.Reached != nil {
+		values.Changes = []row.Change{{ID: sp.Updated, Step: sp.Reached.Step}}
+		if j.Inferred && !requeuedSince(c, r, sp.Reached) {
+			j.Reached = sp.Reached.Step
+		}
+	}
+	bindTo(j, sp.Nodes)
+	See(j, r)
+	if err := learn(j, a, whole[0].Nodes); err != nil {
+		return err
+	}
+	if err := sp.CheckClaim(); err != nil {
+		return err
+	}
+	if err := plan.ClaimBeyond(c, j); err != nil {
+		return err
+	}
+	why := "submitted as one"
+	if chain == nil {
+		drive, reason, err := state.DriveOf(c, r, sp, j.Asked.StepMgr)
+		if err != nil {
+			return err
+		}
+		values.Drive, why = string(drive), reason
+	}
+	state.SetMode(c, j)
+	detail := map[string]any{"slurm_id": r.ID, "user": r.User, "profile": values.Profile.String(),
+		"expand_limit": plan.ExpandLimit(c, j), "drive": values.Drive, "drive_reason": why}
+	if sp.Moldable != nil {
+		detail["alternatives"] = sp.Alternatives()
+	}
+	if sp.Malleable != nil {
+		detail["bounds"] = request.BoundsOf(values.Profile, values.Malleable.Max).String()
+	}
+	c.AddJob(j, detail)
+	Add(c, j)
+	c.LogJob(j).WithField("profile", values.Profile.String()).WithField("drive", values.Drive).Info("adopted")
+	return nil
+}
+
+// checkSteps returns an error if a job's steps are invalid, or the sidecar may not choose their nodes.
+func checkSteps(c *state.Core, r *slurmctl.Job, sp request.Request, whole planner.Profile) error {
+	if err := whole.Validate(); err != nil {
+		return err
+	}
+	if sp.Moldable != nil && !c.Site.Root && r.User != c.Site.User {
+		return fmt.Errorf("a moldable job is given its nodes in its user's name, for which the sidecar must run as root, not as %s", c.Site.User)
+	}
+	return nil
+}
+
+// chainOf returns the Slurm jobs of a chain's steps, or nil while some are missing.
+func chainOf(c *state.Core, s *state.Snapshot, first *slurmctl.Job, steps int) []slurmctl.JobID {
+	ids := make([]slurmctl.JobID, steps)
+	ids[0] = first.ID
+	found := 1
+	for i := range s.Jobs {
+		r := &s.Jobs[i]
+		sp, asked, err := requestOf(c, s, r)
+		if err != nil || !asked || sp.Chain == nil || sp.Chain.First != uint32(first.ID) || r.UID != first.UID {
+			continue
+		}
+		if k := sp.Chain.Step; k >= 2 && k <= steps && ids[k-1] == 0 {
+			ids[k-1] = r.ID
+			found++
+		}
+	}
+	if found < steps {
+		return nil
+	}
+	return ids
+}

@@ -1,0 +1,49 @@
+package adopt
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/evoslurm/evoslurm/adapter/sidecar/core/msg"
+	"github.com/evoslurm/evoslurm/adapter/sidecar/core/plan"
+	"github.com/evoslurm/evoslurm/adapter/sidecar/core/state"
+	"github.com/evoslurm/evoslurm/adapter/sidecar/store/row"
+	"github.com/evoslurm/evoslurm/slurmctl"
+)
+
+// CurrentLink returns the position in the chain of the Slurm job that runs or will run next.
+func CurrentLink(c *state.Core, j *state.Job) int {
+	if j.State == row.Waiting {
+		return j.Step
+	}
+	return max(j.Step, 1) - 1
+}
+
+// PresentJob returns the Slurm job in which the job runs, or will run next.
+func PresentJob(c *state.Core, j *state.Job) slurmctl.JobID {
+	if j.Mode.StepsAreJobs {
+		return j.Chain[CurrentLink(c, j)]
+	}
+	return j.BaseID()
+}
+
+// CancelBeside cancels Slurm jobs that no longer belong to any job.
+func CancelBeside(c *state.Core, what string, ids ...slurmctl.JobID) bool {
+	return c.Ask(nil, fmt.Sprint("cancel ", ids), state.KindCancelBeside, msg.Task{Command: msg.Cancel{ids}}, state.Args{What: what})
+}
+
+// MayBring reports whether a Slurm job with the name of an expander of j may really be an expander. Any
+// user can use such a name.
+func MayBring(c *state.Core, r *slurmctl.Job, j *state.Job) bool {
+	return r.UID == j.UID || plan.IsSelf(c, r)
+}
+
+// suspendedFor returns how long a job was suspended that began at `started` and has run for `used`, or 0 if
+// that is not known.
+func suspendedFor(c *state.Core, started time.Time, used time.Duration) time.Duration {
+	suspended := c.Now.Sub(started) - used
+	if used <= 0 || started.IsZero() || suspended < state.ClockSlack {
+		return 0
+	}
+	return suspended.Round(time.Second)
+}

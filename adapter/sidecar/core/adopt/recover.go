@@ -1,0 +1,129 @@
+package adopt
+
+import (
+	"slices"
+	"time"
+
+	"github.com/evoslurm/evoslurm/adapter/job/request"
+	"github.com/evoslurm/evoslurm/adapter/sidecar/core/state"
+	"github.com/evoslurm/evoslurm/planner"
+	"github.com/evoslurm/evoslurm/slurmctl"
+)
+
+// If the database is lost while jobs run, the sidecar adopts them again from Slurm. The marker has the
+// request, and the job has its nodes. The current step follows from these, from the holds that Slurm still
+// has, and from the time. The application's word counts most: it says which step it ends.
+
+// RecoverStep returns the step of a job that was found running. It recognizes a hold that outlives its growth,
+// or that is older than a change, by the number of the job's nodes: no step before that hold has as many.
+func RecoverStep(c *state.Core, s *state.Snapshot, j *state.Job) int {
+	var held []int // the steps that nodes are held for
+	for _, r := range s.Reservations {
+		if own, ours := state.ParseHold(r); ours && own.Job == j.BaseID() && own.Step > 1 {
+			held = append(held, own.Step)
+		}
+	}
+	slices.Sort(held)
+	elapsed := s.Taken.Add(-j.SuspendedBefore).Unix() - j.Record.StartTime.Unix()
+	first := 0
+	for i, coming := range append(held, 0) {
+		step, fits := InferStep(j.Profile, func(step int) int { return MostOf(j, step) }, j.Reached, len(j.Nodes()), coming, elapsed)
+		if fits {
+			return step
+		}
+		if i == 0 {
+			first = step
+		}
+	}
+	return first
+}
+
+// InferStep returns the current step (1-based, `reached` or a later one) of a job that holds `nodes` nodes,
+// may have `most` in each step, and began `elapsed` seconds ago. It also reports whether the job may have that
+// many nodes in that step. `coming` is the first step that nodes are held for, or 0 if there is none. All
+// growths of a running job are held, so the growths before `coming` are done; but lent nodes may look like
+// those of a growth. O(steps).
+func InferStep(p planner.Profile, most func(step int) int, reached, nodes, coming int, elapsed int64) (step int, fits bool) {
+	reached = min(max(reached, 1), len(p))
+	lowest, highest := reached, len(p)
+	if coming > reached && coming <= len(p) {
+		highest = coming - 1
+	}
+	for k := reached + 1; k <= highest; k++ {
+		if before := most(k - 1); p[k-1].Nodes > p[k-2].Nodes && (before == p[k-2].Nodes || nodes > before) {
+			lowest = k
+		}
+	}
+	for _, from := range []int{lowest, reached} { // without holds, which may have ended, the time decides
+		best, distance, start := 0, int64(0), int64(0)
+		for k := 1; k <= highest; k++ {
+			end := start + p[k-1].Duration
+			d := max(start-elapsed, elapsed-end+1, 0)
+			if k >= from && p[k-1].Nodes <= nodes && nodes <= most(k) && (best == 0 || d < distance) {
+				best, distance = k, d
+			}
+			start = end
+		}
+		if best > 0 {
+			return best, true
+		}
+	}
+	return lowest, false
+}
+
+// requeuedSince reports whether a running job has begun again since its marker was written. Then it may be in
+// any step.
+func requeuedSince(c *state.Core, r *slurmctl.Job, at *request.Reached) bool {
+	return at.Began != 0 && c.WallSecond(r.StartTime.Unix()) != at.Began
+}
+
+// Recovered sets the current step of a job that was found running.
+func Recovered(c *state.Core, j *state.Job, step int) {
+	began := j.Started.Add(j.SuspendedBefore)
+	for _, earlier := range j.Profile[:step-1] {
+		began = began.Add(time.Duration(earlier.Duration) * time.Second)
+	}
+	if now := c.Now; began.After(now) {
+		began = now
+	}
+	j.Step, j.StepStarted = step, began
+}
+
+// restOfChain turns a link into the first link of a shorter chain if the chain's first job is gone and was
+// never known. It reports false if there is nothing to adopt.
+func restOfChain(c *state.Core, s *state.Snapshot, r *slurmctl.Job, sp request.Request) (request.Request, []slurmctl.JobID, bool) {
+	first := slurmctl.JobID(sp.Chain.First)
+	if s.ByID[first] != nil || c.ByID[first] != nil || sp.Chain.Step > len(sp.Profile) {
+		return sp, nil, false // adopted with the chain's first job
+	}
+	if known, ever := c.Known[first]; ever && !known.Submitted.After(r.SubmitTime) {
+		// the chain has ended: its remaining jobs must not stay parked
+		if CancelBeside(c, "a job of a chain", r.ID) {
+			c.Log.WithField("job", r.ID).WithField("chain", first).Info("cancelling a job that outlived its chain")
+		}
+		return sp, nil, false
+	}
+	ids := linksOf(c, s, r, sp)
+	rest := ids[sp.Chain.Step-1:]
+	if slices.ContainsFunc(ids[:sp.Chain.Step-1], func(id slurmctl.JobID) bool { return id != 0 }) || slices.Contains(rest, 0) {
+		return sp, nil, false // adopted with an earlier link, or incomplete
+	}
+	sp.Profile, sp.Moldable = slices.Clone(sp.Profile[sp.Chain.Step-1:]), nil // the chosen alternative stays
+	return sp, rest, true
+}
+
+// linksOf returns the Slurm jobs of the chain that a link belongs to, by step. It returns 0 for a step without
+// a job.
+func linksOf(c *state.Core, s *state.Snapshot, r *slurmctl.Job, sp request.Request) []slurmctl.JobID {
+	ids := make([]slurmctl.JobID, len(sp.Profile))
+	ids[sp.Chain.Step-1] = r.ID
+	for i := range s.Jobs {
+		other := &s.Jobs[i]
+		o, asked, err := requestOf(c, s, other)
+		if err == nil && asked && o.Chain != nil && o.Chain.First == sp.Chain.First && other.UID == r.UID &&
+			o.Chain.Step >= 1 && o.Chain.Step <= len(ids) && other.ID != r.ID {
+			ids[o.Chain.Step-1] = other.ID
+		}
+	}
+	return ids
+}

@@ -1,0 +1,153 @@
+package adopt
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/evoslurm/evoslurm/adapter/job/request"
+	"github.com/evoslurm/evoslurm/adapter/sidecar/core/msg"
+	"github.com/evoslurm/evoslurm/adapter/sidecar/core/plan"
+	"github.com/evoslurm/evoslurm/adapter/sidecar/core/state"
+	"github.com/evoslurm/evoslurm/planner"
+	"github.com/evoslurm/evoslurm/slurmctl"
+)
+
+// requestOf returns what a Slurm job that is not adopted asks of Evoslurm: from the marker in its comment or, if
+// a site's plugins removed the marker, from its script. It reports false while the script is still unread.
+func requestOf(c *state.Core, s *state.Snapshot, r *slurmctl.Job) (sp request.Request, asked bool, err error) {
+	if sp, asked, err = unbounded(c, s, r); asked && err == nil {
+		sp, err = bounded(s, sp)
+	}
+	return sp, asked, err
+}
+
+// bounded returns a request without the alternatives and the bounds of a malleable job that need more nodes
+// than the cluster has, or why nothing of the request is left. Running jobs are no exception: a user wrote
+// every number in the request.
+func bounded(s *state.Snapshot, sp request.Request) (request.Request, error) {
+	if len(sp.Profile) == 0 {
+		return sp, errors.New("neither the marker nor the script has a profile")
+	}
+	size := len(s.Nodes)
+	sp.CutMax(max(size, sp.Profile.Peak()))
+	large := func(p planner.Profile) bool { return p.Peak() > size }
+	if m := sp.Moldable; m != nil && slices.ContainsFunc(m.Alternatives, large) {
+		var reasons []string
+		if sp, reasons = plan.FeasibleAlternatives(sp, func(one request.Request) []string { return nonEmpty(one.Beyond(size)) }); len(reasons) > 0 {
+			return sp, errors.New(strings.Join(reasons, "; "))
+		}
+	}
+	if why := sp.Beyond(size); why != "" {
+		return sp, errors.New(why)
+	}
+	if n, err := slurmctl.CountNodes(sp.Nodes); err != nil || n > size {
+		return sp, fmt.Errorf("its --nodelist names %d nodes, and the cluster has %d: name those that it may have", n, size)
+	}
+	return sp, nil
+}
+
+// nonEmpty returns a text as a list, which is empty if the text is.
+func nonEmpty(text string) []string {
+	if text == "" {
+		return nil
+	}
+	return []string{text}
+}
+
+// unbounded does what request does, but does not compare the numbers with the cluster.
+func unbounded(c *state.Core, s *state.Snapshot, r *slurmctl.Job) (sp request.Request, asked bool, err error) {
+	sp, asked, err = plan.Mark(c, r)
+	switch {
+	case asked && err == nil && len(sp.Profile) > 0, errors.Is(err, request.ErrVersion):
+		return sp, asked, err
+	case !asked && !mayHaveLost(r, s.Taken) && !heldFor(s)[r.ID] || c.Owner(r.ID) != nil:
+		return sp, false, nil
+	}
+	read := ReadScript(c, r.ID)
+	switch {
+	case !read.Known:
+		c.Coming[r.ID] = r.UID
+		return request.Request{}, false, nil
+	case asked && err == nil: // the marker had no room for the profile
+		if read.Err != nil {
+			return request.Request{}, true, read.Err
+		}
+		sp, err = sp.Join(read.Given)
+		return sp, true, err
+	case asked && (read.Err != nil || !read.Asked):
+		return request.Request{}, true, err
+	}
+	return read.Given, read.Asked, read.Err
+}
+
+// mayHaveLost reports whether a job without a marker may have had one: it is parked years ahead, as evosbatch
+// and the sidecar park jobs.
+func mayHaveLost(r *slurmctl.Job, now time.Time) bool {
+	return r.State == slurmctl.Pending && r.StartTime.Sub(now) > Parked/2
+}
+
+// heldFor returns the jobs that have holds. If the database was lost, such a job may run without a marker.
+func heldFor(s *state.Snapshot) map[slurmctl.JobID]bool {
+	if s.Holders == nil {
+		s.Holders = map[slurmctl.JobID]bool{}
+		for _, r := range s.Reservations {
+			if own, ours := state.ParseHold(r); ours {
+				s.Holders[own.Job] = true
+			}
+		}
+	}
+	return s.Holders
+}
+
+// ReadScript returns what a job's script asks for, or starts to read it: then a later cycle has the result. A
+// failed read is repeated as often as that of a request.
+func ReadScript(c *state.Core, id slurmctl.JobID) state.Script {
+	read := c.Scripts[id]
+	if read == nil {
+		read = &state.Script{}
+	}
+	if read.Known || c.Now.Before(read.Again) || !c.Work.Room() {
+		return *read
+	}
+	if c.Ask(nil, fmt.Sprint("script ", id), state.KindScript, msg.Task{Command: msg.ReadScript{id}}, state.Args{}) {
+		c.Scripts[id] = read
+	}
+	return state.Script{}
+}
+
+// SettleScript records what a job's script asks for.
+func SettleScript(c *state.Core, _ *state.Job, p *state.Pending, o msg.Outcome) {
+	read := c.Scripts[state.CommandOf[msg.ReadScript](p).Job]
+	if read == nil {
+		read = &state.Script{} // the job is gone
+	}
+	switch answer, ok := o.Result.(msg.Scripted); {
+	case state.Transient(o.Err):
+		return // again, a little later
+	case ok && o.Err == nil:
+		read.Given, read.Asked, read.Err = answer.Request, answer.Asked, answer.Err
+	case read.Tries+1 < AskTries:
+		read.Again = c.Now.Add(askPauseAfter(read.Tries))
+		read.Tries++
+		return
+	}
+	read.Known = true
+	c.NextCycle = c.Now
+}
+
+// See stores Slurm's record of the job's base job. The nodes to which an evolving job is bound are in its
+// marker, or in its script if the marker is gone.
+func See(j *state.Job, r *slurmctl.Job) {
+	j.Record = *r
+	j.Record.ExcNodes = Without(j, r.ExcNodes)
+	if j.Bound != "" {
+		j.Record.ReqNodes = j.May
+	}
+}
+
+// bindTo restricts the job to the nodes of a list that was compared with the cluster before; "": it may have
+// any.
+func bindTo(j *state.Job, list string) { j.Bound, j.May = list, expanded(list) }

@@ -1,0 +1,71 @@
+package adopt
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/evoslurm/evoslurm/adapter/internal/config"
+	"github.com/evoslurm/evoslurm/adapter/sidecar/core/msg"
+	"github.com/evoslurm/evoslurm/adapter/sidecar/core/state"
+	"github.com/evoslurm/evoslurm/slurmctl"
+)
+
+// LeaveRefused applies the site's policy to parked jobs that are not driven.
+func LeaveRefused(c *state.Core, s *state.Snapshot) {
+	if c.Config.Undriven == config.UndrivenKeep {
+		return
+	}
+	for _, id := range slices.Sorted(maps.Keys(c.Refused)) {
+		in, r := c.Refused[id], s.ByID[id]
+		if r == nil || !mayHaveLost(r, s.Taken) || c.Now.Sub(in.Since) < c.Config.GiveUp || c.Now.Before(in.Again) || !c.Work.Room() {
+			continue
+		}
+		in.Again = c.Now.Add(state.MostPause)
+		c.Refused[id] = in
+		leave(c, r)
+	}
+}
+
+// mostWhy bounds the reason in a job's comment, in bytes.
+const mostWhy = 300
+
+// unmarked returns the comment of a released job: a later sidecar must not take the job for an evolving one,
+// and its user sees the reason where Slurm shows comments.
+func unmarked(why string) string {
+	if len(why) > mostWhy {
+		why = strings.ToValidUTF8(why[:mostWhy], "") + "…"
+	}
+	return "Evoslurm does not drive this job: " + strings.ReplaceAll(why, "evo:v", "evo v")
+}
+
+// leave releases or cancels a refused job.
+func leave(c *state.Core, r *slurmctl.Job) {
+	comment := unmarked(c.Refused[r.ID].Reason)
+	what, do := "let go as a stock job", msg.Command(msg.Update{Job: r.ID, Change: slurmctl.JobUpdate{StartNow: true, Comment: &comment}})
+	if c.Config.Undriven == config.UndrivenCancel {
+		what, do = "cancelled", msg.Cancel{[]slurmctl.JobID{r.ID}}
+	}
+	c.Ask(nil, fmt.Sprint("leave ", r.ID), state.KindLeave, msg.Task{Command: do}, state.Args{What: what, Of: r.ID})
+}
+
+// SettleLeave is called when a refused job was released or cancelled, or when that failed.
+func SettleLeave(c *state.Core, _ *state.Job, p *state.Pending, o msg.Outcome) {
+	id, what := p.Args.Of, p.Args.What
+	in, known := c.Refused[id]
+	if !known {
+		return
+	}
+	entry := c.Log.WithField("job", id).WithField("user", in.User)
+	if o.Err != nil {
+		why, _, _ := strings.Cut(in.Reason, "; it cannot be ") // without the error of the last try
+		in.Reason = fmt.Sprintf("%s; it cannot be %s: %v", why, what, o.Err)
+		entry.WithError(o.Err).Warn("a job that cannot be driven stays parked")
+	} else {
+		entry.Warn("a job that cannot be driven is " + what)
+		c.Event(nil, "left", map[string]any{"slurm_id": id, "uid": in.UID, "user": in.User, "what": what, "why": in.Reason})
+		in.Reason += "; it is " + what
+	}
+	c.Refused[id] = in
+}

@@ -1,0 +1,79 @@
+package follow
+
+import (
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/evoslurm/evoslurm/adapter/sidecar/core/msg"
+	"github.com/evoslurm/evoslurm/adapter/sidecar/core/slurm"
+	"github.com/evoslurm/evoslurm/adapter/sidecar/core/state"
+	"github.com/evoslurm/evoslurm/adapter/sidecar/store/row"
+	"github.com/evoslurm/evoslurm/slurmctl"
+)
+
+// BeginStep is called once the job has the nodes of its next step.
+func BeginStep(c *state.Core, j *state.Job, at time.Time) {
+	planned := msg.PlannedStep{Start: at.Unix()}
+	if next := j.Next(); next != nil {
+		planned = *next
+		plan := slices.Clone(j.Plan) // actual times; the rest is replanned, except for a chain
+		plan[j.Step-1].End = max(at.Unix(), plan[j.Step-1].Start)
+		plan[j.Step].Start = plan[j.Step-1].End
+		for i := j.Step; i < len(plan); i++ {
+			plan[i].Start = max(plan[i].Start, plan[i-1].End)
+			plan[i].End = max(plan[i].End, plan[i].Start)
+		}
+		c.StorePlan(j, plan)
+	} else {
+		c.StorePlan(j, nil) // Slurm began a chain's link by itself: see FollowPlans
+	}
+	late := max(at.Sub(msg.Later(time.Unix(planned.Start, 0), j.StepEnded)), 0)
+	j.Step++
+	j.State, j.StepStarted, j.StepEnded = row.Running, at, time.Time{}
+	j.Release, j.Reason, j.Warned, j.Kept, j.KeptTimes = nil, state.Reason{}, false, nil, 0
+	j.Overdue, j.NeedsReplan = 0, false
+	c.Save(j)
+	c.SaveParts(j)
+	recordAllocation(c, j, at)
+	c.Event(j, "step begun", map[string]any{"step": j.Step, "planned": c.WallSecond(planned.Start), "nodes": slurmctl.CompressNodes(j.Nodes())})
+	c.LogJob(j).WithField("nodes", slurmctl.CompressNodes(j.Nodes())).WithField("late", late.Seconds()).Info("step begun")
+	if c.Snapshot != nil && planned.Start != at.Unix() && (!j.Mode.StepsAreJobs || at.Unix() > planned.Start+slurm.Margin(c)) {
+		Refit(c, c.Snapshot, j, c.Now.Unix(), "the step began at another time than planned")
+	}
+	Notify(c, j)
+}
+
+// Readmit removes nodes whose time is up.
+func Readmit(j *state.Job, now time.Time) {
+	maps.DeleteFunc(j.Shunned, func(_ string, until time.Time) bool { return until.Before(now) })
+}
+
+// configures is called while the nodes that Slurm has given a job are not up yet. The job has not begun, and
+// its clock does not run.
+func configures(c *state.Core, s *state.Snapshot, j *state.Job) {
+	if j.Runs() { // it was requeued between two polls
+		requeued(c, j)
+	}
+	observeHeld(c, s, j)
+	j.Reason = state.Because(state.WhyConfiguring)
+	if j.Configuring && j.State == row.Starting {
+		return
+	}
+	j.Configuring, j.State = true, row.Starting
+	c.Save(j)
+}
+
+// notConfigured is called when a job is queued again because some of its nodes did not come up. It is
+// replanned for when Slurm lets it begin, about two minutes after a requeue.
+func notConfigured(c *state.Core, j *state.Job, r *slurmctl.Job) {
+	why := "its nodes did not come up: Slurm has put it back into the queue"
+	j.Configuring, j.State, j.Held = false, row.Queued, nil
+	if until := r.StartTime; until.After(c.Now) && until.Sub(c.Now) < mostAgain {
+		j.Kept = &state.KeptBack{Limit: r.Reason, Text: why, Again: until}
+	}
+	c.Save(j)
+	c.SaveParts(j)
+	c.Event(j, "nodes did not come up", map[string]any{"reason": r.Reason})
+	c.LogJob(j).Warn(why)
+}

@@ -1,0 +1,45 @@
+package follow
+
+import (
+	"fmt"
+
+	"github.com/evoslurm/evoslurm/adapter/sidecar/core/adopt"
+	"github.com/evoslurm/evoslurm/adapter/sidecar/core/state"
+	"github.com/evoslurm/evoslurm/adapter/sidecar/store/row"
+	"github.com/evoslurm/evoslurm/slurmctl"
+)
+
+// Believe accepts the step that the application names, if the sidecar could only infer it. If the application
+// names a step before the one in which others changed the coming steps, it has only not heard of the change.
+func Believe(c *state.Core, j *state.Job, step int) {
+	if !j.Inferred || !j.Mode.ScriptSpansSteps || step < max(j.Reached, 1) || step > len(j.Profile) {
+		return
+	}
+	j.Inferred = false
+	if step == j.Step {
+		return
+	}
+	c.LogJob(j).WithField("said", step).Warn("the application is in another step than was inferred")
+	adopt.Recovered(c, j, step)
+	c.StorePlan(j, nil)
+	c.Save(j)
+	c.Event(j, "step corrected", map[string]any{"step": step})
+	if c.Snapshot != nil {
+		Refit(c, c.Snapshot, j, c.Now.Unix(), "the application is in another step than was inferred")
+	}
+}
+
+// MayLeave gives up a queued job that Slurm has refused to start for give_up.
+func MayLeave(c *state.Core, j *state.Job, err error) {
+	if err == nil || state.Outage(err) || j.State != row.Queued || j.Failing.IsZero() || c.Now.Sub(j.Failing) < c.Config.GiveUp {
+		return
+	}
+	r := j.Record
+	text := fmt.Sprintf("Slurm has refused to start it for %v: %v", c.Config.GiveUp, err)
+	c.Event(j, "given up", map[string]any{"failures": j.Failures, "error": err.Error()})
+	adopt.Refuse(c, &r, fmt.Errorf("%s", text))
+	in := c.Refused[r.ID]
+	in.Since = c.Now.Add(-c.Config.GiveUp) // its time is up
+	c.Refused[r.ID] = in
+	end(c, j, slurmctl.Job{})
+}

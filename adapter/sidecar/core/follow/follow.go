@@ -1,0 +1,442 @@
+package follow
+
+import (
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/evoslurm/evoslurm/adapter/sidecar/core/adopt"
+	"github.com/evoslurm/evoslurm/adapter/sidecar/core/msg"
+	"github.com/evoslurm/evoslurm/adapter/sidecar/core/plan"
+	"github.com/evoslurm/evoslurm/adapter/sidecar/core/state"
+	"github.com/evoslurm/evoslurm/adapter/sidecar/store/row"
+	"github.com/evoslurm/evoslurm/planner/malleable"
+	"github.com/evoslurm/evoslurm/slurmctl"
+)
+
+// Follow finds out what became of the known jobs.
+func Follow(c *state.Core, s *state.Snapshot) {
+	for j := range plan.Each(c, slices.Clone(c.Active)) {
+		if replaced(c, s, j) {
+			continue
+		}
+		if j.Busy && !j.Touched.After(s.Taken) {
+			j.Touched = s.Taken.Add(1) // do not believe this poll after the action has ended either
+		}
+		if j.Touched.After(s.Taken) {
+			continue // its last action is newer than the poll
+		}
+		if j.Mode.StepsAreJobs {
+			followChain(c, s, j)
+			continue
+		}
+		r := s.ByID[j.BaseID()]
+		if r != nil {
+			Readmit(j, s.Taken)
+			adopt.See(j, r)
+			j.Priority = r.Priority
+			checkWritten(c, j)
+		}
+		switch {
+		case r == nil || r.Ended():
+			askEnd(c, j, state.KindEnd, j.BaseID())
+		case r.State == slurmctl.Completing:
+			j.Ending, j.Reason = true, state.Because(state.WhyCompleting)
+			observeHeld(c, s, j)
+		case r.State == slurmctl.Pending:
+			j.QueuedAt = s.Taken
+			switch {
+			case j.Runs():
+				requeued(c, j)
+			case j.Configuring:
+				notConfigured(c, j, r)
+			}
+		case r.State == slurmctl.Configuring:
+			configures(c, s, j)
+		default:
+			j.Ending = false
+			observeHeld(c, s, j)
+			if !j.Runs() {
+				Began(c, s, j, r)
+			}
+			followSuspension(c, s, j)
+		}
+	}
+}
+
+// observeHeld takes over from Slurm which nodes the job has. Slurm is right, whatever the
+// sidecar believes. So the sidecar notices a merge or a shrink that slurmctld lost in a crash,
+// or completed while the sidecar was down.
+func observeHeld(c *state.Core, s *state.Snapshot, j *state.Job) {
+	held := []msg.Part{{ID: j.BaseID(), Step: 1, Nodes: j.Record.NodeList}}
+	j.Expanders = j.Expanders[:0]
+	for i := range s.Jobs {
+		r := &s.Jobs[i]
+		own, ours := state.ParseHoldName(r.Name)
+		if !ours || own.Job != j.BaseID() || !plan.IsExpander(c, r) || !adopt.MayBring(c, r, j) || r.State == slurmctl.Completing || r.Ended() {
+			continue
+		}
+		c.ByID[r.ID] = j
+		if usable := r.State == slurmctl.Running && msg.Unready(r, j.Mode.WaitsForPrologs) == "" || r.State == slurmctl.Suspended; usable && j.Mode.GrowthsStayJobs {
+			held = append(held, msg.Part{ID: r.ID, Step: own.Step, Nodes: r.NodeList})
+		} else {
+			j.Expanders = append(j.Expanders, r.ID)
+		}
+	}
+	slices.SortFunc(held[1:], func(a, b msg.Part) int { return int(a.ID) - int(b.ID) })
+	if slices.EqualFunc(j.Held, held, func(a, b msg.Part) bool { return a.ID == b.ID && state.SameSet(a.Nodes, b.Nodes) }) {
+		return
+	}
+	if len(j.Held) > 0 {
+		c.Event(j, "nodes changed", map[string]any{"from": slurmctl.CompressNodes(j.Nodes()), "to": heldText(held)})
+	}
+	SetHeld(c, j, held)
+}
+
+// SetHeld records the parts that the job has from now on.
+func SetHeld(c *state.Core, j *state.Job, held []msg.Part) {
+	j.Held = held
+	for _, p := range held {
+		c.ByID[p.ID] = j
+	}
+	c.SaveParts(j)
+	if j.Step > 0 {
+		recordAllocation(c, j, c.Now)
+	}
+}
+
+func heldText(held []msg.Part) string {
+	return slurmctl.CompressNodes((&state.Job{Held: held}).Nodes())
+}
+
+// recordAllocation records the nodes and the step of a job from a time on.
+func recordAllocation(c *state.Core, j *state.Job, now time.Time) {
+	nodes := j.Nodes()
+	c.SaveAllocation(j, now, len(nodes), slurmctl.CompressNodes(nodes))
+	if last := len(j.Past) - 1; last >= 0 && j.Past[last].End.IsZero() {
+		j.Past[last].End = msg.Later(now, j.Past[last].Start)
+	}
+	if len(nodes) > 0 {
+		j.Past = append(j.Past, row.Span{Step: j.Step, Start: now, Nodes: len(nodes), NodeList: slurmctl.CompressNodes(nodes)})
+	}
+}
+
+// Began handles that Slurm has started the job.
+func Began(c *state.Core, s *state.Snapshot, j *state.Job, r *slurmctl.Job) {
+	plan.FixChoice(c, j, r)
+	planned := int64(0)
+	if len(j.Plan) > 0 {
+		planned = j.Plan[0].Start
+	}
+	j.State, j.Step, j.BatchHost, j.Configuring = row.Running, 1, r.BatchHost, false
+	if j.Inferred && j.Script != "" && j.Mode.ScriptSpansSteps { // slurmctld may report another batch host by now, see pinned
+		j.BatchHost = j.Script
+	}
+	start := state.StartedAt(r, j.QueuedAt, c.Now)
+	j.Started, j.StepStarted, j.StepEnded, j.Reason, j.Warned = start, start, time.Time{}, state.Reason{}, false
+	j.Kept, j.KeptTimes = nil, 0
+	j.Suspended, j.SuspendedFrom, j.Recount = j.SuspendedBefore, time.Time{}, j.Inferred || r.State == slurmctl.Suspended
+	j.Overdue, j.NeedsReplan, j.Forgone, j.UnheldTold = 0, false, "", 0
+	if j.Inferred && j.Mode.ScriptSpansSteps {
+		adopt.Recovered(c, j, adopt.RecoverStep(c, s, j))
+	}
+	c.Save(j)
+	recordAllocation(c, j, start)
+	c.Event(j, "started", map[string]any{"planned": c.WallSecond(planned), "nodes": slurmctl.CompressNodes(j.Nodes()), "step": j.Step})
+	c.LogJob(j).WithField("nodes", slurmctl.CompressNodes(j.Nodes())).Info("started")
+	if j.Inferred && len(j.Plan) == 0 {
+		return // FollowPlans plans it once the steps of all other jobs found running are known
+	}
+	if len(j.Plan) == 0 || planned != start.Unix() || !state.SameSet(j.Plan[0].Nodes, j.Nodes()) {
+		const why = "it started at another time than planned"
+		if unfit := Refit(c, s, j, s.Taken.Unix(), why); unfit != "" && len(j.Plan) > 0 {
+			was := int64(0)
+			if j.Step < len(j.Plan) {
+				was = j.Plan[j.Step].Start
+			}
+			c.StorePlan(j, nil) // no part of the plan applies; FollowPlans replans it when possible
+			if !j.Last() {
+				c.Event(j, "delayed", map[string]any{"why": why + ", and cannot be planned again: " + unfit, "step": j.Step + 1, "was": c.WallSecond(was)})
+			}
+		}
+	}
+}
+
+// requeued handles that a job that ran is back in Slurm's queue. The job starts over.
+func requeued(c *state.Core, j *state.Job) {
+	c.LogJob(j).Warn("the job was requeued: it starts over")
+	c.Event(j, "requeued", map[string]any{"step": j.Step})
+	j.AccrualKnown = false
+	if OfferAt(j) != nil {
+		CloseOffer(c, j, OfferWithdrawn, "the job was requeued")
+	}
+	j.State, j.Step, j.Held, j.Ending, j.RetryAt = row.Queued, 0, nil, false, c.Now.Add(slurmctl.RegrowAfter)
+	j.Started, j.StepStarted, j.StepEnded = time.Time{}, time.Time{}, time.Time{}
+	j.Suspended, j.SuspendedFrom = 0, time.Time{}
+	j.Inferred, j.Reached, j.Script, j.SuspendedBefore = false, 0, "", 0 // of the previous run
+	j.SeenComment = ""                                                   // its marker may only record that the earlier steps are over
+	if j.Progress != nil {                                               // the measurements remain valid
+		j.Progress = &malleable.Progress{Runs: j.Progress.Runs}
+	}
+	if m := j.Moldable; m != nil {
+		plan.SetChoice(c, j, m.Choice, false)
+	}
+	c.Save(j)
+	c.SaveAllocation(j, c.Now, 0, "")
+	c.SaveParts(j)
+	c.StorePlan(j, nil)
+	Notify(c, j)
+}
+
+// askEnd asks Slurm how jobs of j ended.
+func askEnd(c *state.Core, j *state.Job, kind state.Kind, ids ...slurmctl.JobID) {
+	if c.Work.Room() { // otherwise at the next poll
+		c.Ask(j, "", kind, c.Gently(msg.Ask{ids}), state.Args{})
+	}
+}
+
+// endsOf returns how Slurm jobs of j ended, and whether that is known.
+func endsOf(c *state.Core, j *state.Job, o msg.Outcome) (map[slurmctl.JobID]slurmctl.Job, bool) {
+	if errors.Is(o.Err, msg.ErrBackfilling) {
+		return nil, false // ask again at the next poll
+	}
+	if o.Err != nil {
+		c.LogJob(j).WithError(o.Err).Warn("cannot tell yet how the job ended")
+		return nil, false
+	}
+	seen := map[slurmctl.JobID]slurmctl.Job{}
+	jobs, _ := o.Result.([]slurmctl.Job)
+	for _, r := range jobs {
+		if r.UID == j.UID { // see replaced
+			seen[r.ID] = r
+		}
+	}
+	return seen, true
+}
+
+// SettleEnd ends a job that Slurm no longer knows or shows as ended. One poll alone is not enough evidence.
+func SettleEnd(c *state.Core, j *state.Job, _ *state.Pending, o msg.Outcome) {
+	if seen, ok := endsOf(c, j, o); ok {
+		if last, known := seen[j.BaseID()]; !known || last.Ended() {
+			end(c, j, last)
+		}
+	}
+}
+
+// end records the end of a job. The value last is Slurm's final record of the job, if any. The sidecar
+// removes what the job leaves in Slurm (holds, expanders) at once.
+func end(c *state.Core, j *state.Job, last slurmctl.Job) {
+	st, at := string(last.State), c.Now
+	if e := last.EndTime; last.Ended() && !e.IsZero() && e.Before(at) {
+		at = e
+	}
+	if OfferAt(j) != nil {
+		CloseOffer(c, j, OfferWithdrawn, "the job has ended")
+	}
+	j.State, j.Ended, j.EndState = row.Ended, at, st
+	c.Save(j)
+	c.SaveAllocation(j, at, 0, "")
+	c.Event(j, "ended", map[string]any{"state": st, "step": j.Step, "steps": len(j.Profile)})
+	if n := len(j.Past); n > 0 && j.Past[n-1].End.IsZero() {
+		j.Past[n-1].End = msg.Later(at, j.Past[n-1].Start)
+	}
+	c.LogJob(j).WithField("state", st).Info("ended")
+	Notify(c, j)
+	cancelCompanions(c, j)
+	c.Active = slices.DeleteFunc(c.Active, func(other *state.Job) bool { return other == j })
+	for id, owner := range c.ByID {
+		if owner == j {
+			delete(c.ByID, id)
+		}
+	}
+	c.Ended = append(c.Ended, j)
+	if len(c.Ended) > msg.MostEnded {
+		c.Ended = c.Ended[1:]
+	}
+}
+
+// followChain does what follow does for a chain, whose steps begin and end with Slurm jobs.
+func followChain(c *state.Core, s *state.Snapshot, j *state.Job) {
+	current := adopt.CurrentLink(c, j)
+	r := s.ByID[j.Chain[current]]
+	if r != nil {
+		adopt.See(j, r)
+		j.Priority = r.Priority
+	}
+	switch {
+	case r == nil || r.Ended():
+		before := j.Chain[max(j.Step, 1)-1]
+		askEnd(c, j, state.KindLinkEnd, j.Chain[current], before)
+	case r.State == slurmctl.Pending:
+		j.QueuedAt = s.Taken
+		if j.State == row.Running {
+			linkRequeued(c, s, j)
+		}
+	case r.State == slurmctl.Running || r.State == slurmctl.Suspended:
+		LinkRuns(c, s, j, r)
+		followSuspension(c, s, j)
+	case r.State == slurmctl.Configuring:
+		j.Reason = state.Because(state.WhyConfiguring)
+	}
+}
+
+// SettleLinkEnd takes over how the current Slurm job of a chain ended.
+func SettleLinkEnd(c *state.Core, j *state.Job, p *state.Pending, o msg.Outcome) {
+	ids := state.CommandOf[msg.Ask](p).Jobs // the current job, and the job of the last step that began
+	if seen, ok := endsOf(c, j, o); ok && len(ids) == 2 {
+		if current := slices.Index(j.Chain, ids[0]); current >= 0 {
+			linkEnded(c, j, current, seen[ids[0]], seen[ids[1]])
+		}
+	}
+}
+
+// linkEnded handles the end of a chain's current job. It gets Slurm's records of that job, and of
+// the job whose step began last.
+func linkEnded(c *state.Core, j *state.Job, current int, done, before slurmctl.Job) {
+	if done.ID != 0 && j.Step == current && !done.StartTime.IsZero() && done.BatchHost != "" {
+		// the job began and ended between two polls
+		LinkRuns(c, c.Snapshot, j, &done)
+		before = done
+	}
+	if done.State != slurmctl.Completed || j.Last() || j.State != row.Running {
+		cancelChain(c, j)
+		if before.ID == 0 || before.Ended() {
+			end(c, j, before)
+		}
+		return
+	}
+	j.State, j.StepEnded = row.Waiting, c.Now
+	c.Save(j)
+	c.Event(j, "step ended", map[string]any{"step": j.Step})
+	j.Overdue = 0
+	if r := In(j, c.Snapshot, j.Chain[j.Step]); r != nil && r.State == slurmctl.Running && len(r.NodeList) > 0 {
+		adopt.See(j, r)
+		LinkRuns(c, c.Snapshot, j, r) // Slurm started it when the previous job ended
+		return
+	}
+	switch next := j.Next(); {
+	case next == nil:
+		Refit(c, c.Snapshot, j, c.Snapshot.Taken.Unix(), "the step lasted longer than its profile says")
+	case next.Start > c.Snapshot.Taken.Unix():
+		Refit(c, c.Snapshot, j, c.Snapshot.Taken.Unix(), "a step ended early")
+	}
+}
+
+// LinkRuns handles that a chain's current job was seen running.
+func LinkRuns(c *state.Core, s *state.Snapshot, j *state.Job, r *slurmctl.Job) {
+	current := adopt.CurrentLink(c, j)
+	if j.Step == current+1 {
+		return
+	}
+	j.Held = []msg.Part{{ID: r.ID, Step: current + 1, Nodes: r.NodeList}}
+	if j.Step == 0 {
+		Began(c, s, j, r)
+		return
+	}
+	j.Suspended, j.SuspendedFrom = 0, time.Time{} // Slurm counts separately for each of its jobs
+	BeginStep(c, j, state.StartedAt(r, j.QueuedAt, c.Now))
+}
+
+// linkRequeued handles that a chain's job that ran is back in Slurm's queue. The job's step starts over.
+func linkRequeued(c *state.Core, s *state.Snapshot, j *state.Job) {
+	if j.Step == 1 {
+		requeued(c, j)
+		return
+	}
+	c.LogJob(j).Warn("the job of this step was requeued: the step starts over")
+	c.Event(j, "requeued", map[string]any{"step": j.Step})
+	j.State, j.Step, j.Held, j.StepStarted, j.StepEnded = row.Waiting, j.Step-1, nil, c.Now, c.Now
+	j.Suspended, j.SuspendedFrom = 0, time.Time{}
+	j.LetGo, j.Readied, j.Overdue, j.Warned = 0, 0, 0, false
+	j.RetryAt = c.Now.Add(slurmctl.RegrowAfter)
+	c.Save(j)
+	c.SaveAllocation(j, c.Now, 0, "")
+	c.SaveParts(j)
+	Refit(c, s, j, s.Taken.Unix(), "the job of a step was requeued")
+}
+
+// cancelChain cancels the remaining jobs of a chain. If that fails, adopt finds them.
+func cancelChain(c *state.Core, j *state.Job) {
+	left := slices.Clone(j.Chain[min(max(j.Step, 1), len(j.Chain)):])
+	left = slices.DeleteFunc(left, func(id slurmctl.JobID) bool { return In(j, c.Snapshot, id) == nil })
+	if len(left) > 0 {
+		adopt.CancelBeside(c, "the rest of the chain", left...)
+	}
+}
+
+// cancelCompanions cancels the companions of an ended job that are known to run. The function
+// clean finds the others.
+func cancelCompanions(c *state.Core, j *state.Job) {
+	var ids []slurmctl.JobID
+	for _, p := range j.Companions() {
+		if r := c.Snapshot.ByID[p.ID]; r != nil && plan.IsExpander(c, r) && adopt.MayBring(c, r, j) && (r.State == slurmctl.Running || r.State == slurmctl.Suspended) {
+			ids = append(ids, p.ID)
+		}
+	}
+	if len(ids) > 0 {
+		adopt.CancelBeside(c, "its companions", ids...)
+	}
+}
+
+// SettleCancelBeside handles the outcome of cancelling such jobs.
+func SettleCancelBeside(c *state.Core, _ *state.Job, p *state.Pending, o msg.Outcome) {
+	if o.Err != nil {
+		c.Log.WithError(o.Err).WithField("ids", state.CommandOf[msg.Cancel](p).Jobs).Warn(p.Args.What + " could not be cancelled")
+	}
+}
+
+// Clean cancels expanders whose base job has ended or does not want them.
+func Clean(c *state.Core, s *state.Snapshot) {
+	for i := range s.Jobs {
+		r := &s.Jobs[i]
+		if !outlived(c, s, r) {
+			continue
+		}
+		own, _ := state.ParseHoldName(r.Name)
+		if adopt.CancelBeside(c, "an expander", r.ID) {
+			c.Log.WithField("expander", r.ID).WithField("job", own.Job).Info("cancelling an expander that outlived its job")
+			c.Event(c.ByID[own.Job], "cleaned", map[string]any{"expander": r.ID, "base": own.Job})
+		}
+	}
+}
+
+// outlived reports whether a Slurm job is an expander whose base job has ended or does not
+// want it.
+func outlived(c *state.Core, s *state.Snapshot, r *slurmctl.Job) bool {
+	if r.State == slurmctl.Completing || r.Ended() || !plan.IsExpander(c, r) {
+		return false
+	}
+	own, _ := state.ParseHoldName(r.Name)
+	if plan.IsComing(c, own.Job) {
+		return false // its job will soon be adopted again
+	}
+	if base := s.ByID[own.Job]; base != nil && !base.Ended() && adopt.SetAside(c, base.ID, base.SubmitTime) != "" {
+		return false // the job keeps its nodes
+	}
+	if j := c.ByID[own.Job]; j != nil && awaits(c, s, j, r, own) {
+		return false
+	}
+	return plan.IsSelf(c, r) || sameUser(c, s, r, own.Job)
+}
+
+// awaits reports whether a known base job may still use an expander.
+func awaits(c *state.Core, s *state.Snapshot, j *state.Job, r *slurmctl.Job, own state.OwnName) bool {
+	forgotten := r.State == slurmctl.Pending && s.Taken.Sub(r.SubmitTime) > adopt.StartWait // never released, because the sidecar was killed
+	return j.Busy || j.Touched.After(s.Taken) || !j.Ending && j.Runs() && !forgotten && !forlorn(c, j, r.ID, own)
+}
+
+// sameUser reports whether a job of a user may be an expander of a base job. If not, it is another user's
+// job that only looks like an expander.
+func sameUser(c *state.Core, s *state.Snapshot, r *slurmctl.Job, id slurmctl.JobID) bool {
+	if base := s.ByID[id]; base != nil && base.UID != r.UID {
+		return false
+	}
+	known, ever := c.Known[id]
+	return !ever || known.UID == r.UID // otherwise it is named after an ended job
+}
+
+// forlorn reports whether an expander was created for an offer that is over, or lost with the
+// database. Such an expander would bring nodes beyond the job's plan.
+func forlorn(c *state.Core, j *state.Job, id slurmctl.JobID, own state.OwnName) bool {
+	return own.Step == LentStep && slices.Contains(j.Expanders, id) && OfferAt(j) == nil
+}

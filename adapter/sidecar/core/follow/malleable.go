@@ -1,0 +1,105 @@
+package follow
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"github.com/evoslurm/evoslurm/adapter/sidecar/core/adopt"
+	"github.com/evoslurm/evoslurm/adapter/sidecar/core/msg"
+	"github.com/evoslurm/evoslurm/adapter/sidecar/core/slurm"
+	"github.com/evoslurm/evoslurm/adapter/sidecar/core/state"
+	"github.com/evoslurm/evoslurm/adapter/sidecar/store/row"
+	"github.com/evoslurm/evoslurm/planner/malleable"
+)
+
+// Own returns the nodes that its plan counts on: as many as its step has, first those planned for it. The job
+// has more if some are lent, or if slurmctld lost a shrink.
+func Own(j *state.Job) []string {
+	nodes := j.Nodes()
+	if may := adopt.IsMalleable(j) || j.State == row.Running && j.Mode.Resizes; !may || j.Step < 1 || len(nodes) <= slurm.Needs(j) {
+		return nodes
+	}
+	var planned msg.Set
+	if len(j.Plan) >= j.Step {
+		planned = msg.SetOf(j.Plan[j.Step-1].Nodes)
+	}
+	late := msg.Set{} // nodes that came by growths beyond the plan
+	for _, p := range j.Held {
+		if p.Step == LentStep {
+			late.Add(p.Nodes)
+		}
+	}
+	pinned := slurm.Pinned(j)
+	rank := func(name string) int {
+		switch {
+		case name == j.BatchHost || name == pinned: // it cannot be given back
+			return 0
+		case planned[name]:
+			return 1
+		case !late[name]:
+			return 2
+		}
+		return 3
+	}
+	slices.SortStableFunc(nodes, func(a, b string) int { return cmp.Compare(rank(a), rank(b)) })
+	return nodes[:slurm.Needs(j)]
+}
+
+// Lent returns the nodes that the job has beyond its own.
+func Lent(j *state.Job) []string {
+	if !adopt.IsMalleable(j) || j.Step < 1 {
+		return nil
+	}
+	return msg.Without(j.Nodes(), Own(j))
+}
+
+// LentStep is the step of holds and expanders that bring nodes beyond the plan.
+const LentStep = 0
+
+// GraceOf returns how long a job has to give nodes back.
+func GraceOf(c *state.Core, j *state.Job) time.Duration {
+	if j.Malleable == nil {
+		return c.Config.Malleable.Grace
+	}
+	return c.Config.Malleable.GraceOf(j.Malleable.Grace)
+}
+
+// returning returns how long it takes, beside the grace, until demanded nodes are free: a cycle until the
+// demand is made, the shrink itself, and a cycle until the sidecar sees it.
+func returning(c *state.Core) time.Duration { return 3*c.Config.PollInterval + 5*time.Second }
+
+// Recall returns how long it takes to get nodes back from a job.
+func Recall(c *state.Core, j *state.Job) time.Duration { return GraceOf(c, j) + returning(c) }
+
+// lentUntil returns the Unix second until which a lent node is not available to other jobs.
+func lentUntil(c *state.Core, j *state.Job, name string, now int64) int64 {
+	recall := int64(Recall(c, j) / time.Second)
+	if Approach(c) == malleable.PRA && len(j.Plan) > 0 { // it gets no demands in favor of other jobs
+		return max(j.Plan[len(j.Plan)-1].End, now+recall)
+	}
+	o := OfferAt(j)
+	switch {
+	case o == nil || !o.Demands():
+		return now + recall
+	case slices.Contains(o.Wanted(), name): // on its way back
+		return max(o.Deadline, now) + int64(returning(c)/time.Second)
+	}
+	return max(o.Deadline, now) + recall // demanded after the others
+}
+
+// addLent adds the nodes that a job has, or is about to get, beyond its plan.
+func addLent(c *state.Core, o *msg.Occupancy, s *state.Snapshot, j *state.Job, now int64) {
+	if !adopt.IsMalleable(j) || !j.Runs() {
+		return
+	}
+	names := Lent(j)
+	if o := OfferAt(j); o != nil && o.State == OfferAccepted && o.Grows() {
+		names = append(names, msg.Without(o.Wanted(), j.Nodes())...)
+	}
+	for _, name := range names {
+		if n, ok := s.Index[name]; ok {
+			o.Add(n, o.Origin, lentUntil(c, j, name, now)+slurm.Margin(c))
+		}
+	}
+}

@@ -1,0 +1,148 @@
+package follow
+
+import (
+	"maps"
+	"time"
+
+	"github.com/evoslurm/evoslurm/adapter/sidecar/core/adopt"
+	"github.com/evoslurm/evoslurm/adapter/sidecar/core/msg"
+	"github.com/evoslurm/evoslurm/adapter/sidecar/core/plan"
+	"github.com/evoslurm/evoslurm/adapter/sidecar/core/slurm"
+	"github.com/evoslurm/evoslurm/adapter/sidecar/core/state"
+	"github.com/evoslurm/evoslurm/adapter/sidecar/store/row"
+	"github.com/evoslurm/evoslurm/planner"
+	"github.com/evoslurm/evoslurm/slurmctl"
+)
+
+// Occupied returns everything that is certain: what others use, what is promised to evolving jobs that have
+// begun, and what was just given up for stock jobs. It leaves out `except`.
+func Occupied(c *state.Core, s *state.Snapshot, origin int64, except *state.Job) *msg.Occupancy {
+	o := Foreign(c, s, origin)
+	for j := range plan.Each(c, c.Active) {
+		if j != except && (j.Runs() || j.State == row.Starting) {
+			AddPromises(c, o, s, j, s.Taken.Unix())
+		}
+	}
+	addFreed(c, o, s)
+	return o
+}
+
+// Foreign returns what does not belong to evolving jobs: stock jobs, other reservations, and nodes that cannot
+// be used.
+func Foreign(c *state.Core, s *state.Snapshot, origin int64) *msg.Occupancy {
+	o := msg.NewOccupancy(len(s.Nodes), origin)
+	if o.Preemption = c.Rules.Limits.Preemption(); o.Preemption != nil {
+		o.Tenures = make([][]msg.Tenure, len(s.Nodes))
+	}
+	slurm.AddNodes(c, o, s)
+	addStock(c, o, s)
+	others := maps.Clone(s.Reservations)
+	maps.DeleteFunc(others, func(_ string, r slurmctl.Reservation) bool { _, ours := state.ParseHold(r); return ours })
+	for _, name := range state.SortedKeys(others) {
+		r := others[name]
+		for _, name := range r.Nodes {
+			if n, ok := s.Index[name]; ok {
+				o.Reserve(n, r.Start.Unix(), r.End.Unix())
+			}
+		}
+	}
+	return o
+}
+
+// addStock adds the nodes that stock jobs have.
+func addStock(c *state.Core, o *msg.Occupancy, s *state.Snapshot) {
+	now := s.Taken.Unix()
+	for i := range s.Jobs {
+		r := &s.Jobs[i]
+		if len(r.NodeList) == 0 || c.Owner(r.ID) != nil && r.State != slurmctl.Completing {
+			continue // ours follow below, with their promises
+		}
+		end := slurm.Releases(c, r, now)
+		if outlived(c, s, r) { // it will be cancelled in this cycle
+			end = now + max(slurm.Margin(c), 1)
+		}
+		for _, name := range r.NodeList {
+			if n, ok := s.Index[name]; ok {
+				until := end
+				if end != planner.Forever {
+					until += c.Power.After(s.Nodes[n])
+				}
+				if o.Preemption == nil || r.State != slurmctl.Running {
+					o.Add(n, o.Origin, until)
+				} else if b, ok := o.Interval(n, o.Origin, until); ok {
+					o.Tenures[n] = append(o.Tenures[n], msg.Tenure{b, slurm.RankOf(c, r)})
+				}
+			}
+		}
+	}
+}
+
+// AddPromises adds the nodes that a job has and will have, each until the margin after its planned release.
+func AddPromises(c *state.Core, o *msg.Occupancy, s *state.Snapshot, j *state.Job, now int64) {
+	margin := int64(c.Config.Margin / time.Second)
+	if !j.Mode.CarriesNodes && !adopt.Lapsed(j) {
+		slurm.AddLinks(c, o, s, j, now)
+		return
+	}
+	until := make(map[string]int64, len(j.Nodes())) // planned release of every node
+	from := make(map[string]int64, len(j.Nodes()))
+	for _, step := range slurm.Promised(j, now) {
+		for _, n := range step.Nodes {
+			until[n] = step.End
+			if _, seen := from[n]; !seen {
+				from[n] = step.Start
+			}
+		}
+	}
+	if len(j.Plan) == 0 {
+		until = supposed(j)
+	}
+	for _, n := range j.Nodes() {
+		from[n] = o.Origin
+		until[n] = max(until[n], now) // an overrunning step still holds them
+	}
+	prolong(j, until, now)
+	addLent(c, o, s, j, now)
+	for name, start := range from {
+		if n, ok := s.Index[name]; ok {
+			o.Add(n, start, until[name]+margin)
+		}
+	}
+}
+
+// prolong extends the planned releases of the nodes that a job may keep for longer.
+func prolong(j *state.Job, until map[string]int64, now int64) {
+	if j.Claim > 0 && j.Runs() { // it may keep them until its time limit
+		for _, n := range j.Nodes() {
+			until[n] = max(until[n], now+slurm.Reach(j, now))
+		}
+	}
+	if adopt.Lapsed(j) || j.State == row.Waiting && j.Next() == nil {
+		for _, n := range Keeps(j) {
+			until[n] = now + slurm.Reach(j, now)
+		}
+	}
+	if adopt.IsMalleable(j) && j.Runs() && len(j.Plan) >= j.Step {
+		for _, n := range Own(j) { // a lent node replaces a lost one
+			until[n] = max(until[n], j.Plan[j.Step-1].End)
+		}
+	}
+	if at := slurm.Pinned(j); at != "" && len(j.Plan) > 0 { // even before a plan contains it: see heedPinned
+		until[at] = max(until[at], j.Plan[len(j.Plan)-1].End)
+	}
+}
+
+// addKept adds what a running job has as if it got nothing more: what only its current step needs until that
+// step ends, and the rest for as long as the job may run.
+func addKept(c *state.Core, o *msg.Occupancy, s *state.Snapshot, j *state.Job, now int64) {
+	kept, until := msg.SetOf(Keeps(j)), max(j.Plan[j.Step-1].End, now)
+	for _, name := range j.Nodes() {
+		end := until + slurm.Margin(c)
+		if kept[name] {
+			end = max(end, now+slurm.Reach(j, now))
+		}
+		if n, ok := s.Index[name]; ok {
+			o.Add(n, o.Origin, end)
+		}
+	}
+}

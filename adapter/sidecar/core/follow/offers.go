@@ -1,0 +1,141 @@
+package follow
+
+import (
+	"slices"
+	"time"
+
+	"github.com/evoslurm/evoslurm/adapter/sidecar/core/state"
+	"github.com/evoslurm/evoslurm/adapter/sidecar/store/row"
+	"github.com/evoslurm/evoslurm/planner/malleable"
+	"github.com/evoslurm/evoslurm/slurmctl"
+)
+
+// The sidecar proposes every change of a malleable job to its application: it offers nodes, or asks or demands
+// to give some back. One offer is open at a time. The application waits for it (evosctl wait-event) and
+// answers (accept, decline). It stops using nodes before it accepts to give them back.
+//
+//	an offer, or a request to shrink that is not mandatory
+//	  accepted     the nodes come or go while the step continues; then the answer returns
+//	  declined     nothing happens; the job gets no offer for a while
+//	  no answer    by the deadline: withdrawn, as when others need the nodes
+//	a mandatory shrink
+//	  accepted     the nodes go
+//	  declined,    the sidecar signals the job at once, or after half of its time; at the deadline it
+//	  no answer    takes the nodes, with what still runs there
+//
+// Offers and answers are rows in the database. A repeated answer (because it was lost, or the sidecar was
+// killed) counts once. An accepted change continues after a restart, from what the job has then.
+
+const (
+	OfferOpen       = "open"
+	OfferAccepted   = "accepted"   // accepted and in progress
+	OfferDone       = "done"       // the nodes have come or gone
+	OfferDeclined   = "declined"   //
+	OfferWithdrawn  = "withdrawn"  //
+	OfferUnanswered = "unanswered" //
+	OfferFailed     = "failed"     // accepted, but it failed
+)
+
+// Offer is a row.Offer with methods.
+type Offer row.Offer
+
+// OfferAt returns a copy of the open or accepted offer, or nil if there is none. The caller must not change its
+// lists.
+func OfferAt(j *state.Job) *Offer {
+	if n := len(j.Offers); n > 0 {
+		if o := Offer(j.Offers[n-1]); !o.Over() {
+			return &o
+		}
+	}
+	return nil
+}
+
+func (o *Offer) Over() bool { return o.State != OfferOpen && o.State != OfferAccepted }
+
+func (o *Offer) Grows() bool { return o.Kind == malleable.Grow.String() }
+
+// Demands reports whether the offer will certainly bring nodes back.
+func (o *Offer) Demands() bool { return !o.Grows() && (o.Mandatory || o.State == OfferAccepted) }
+
+// Wanted returns the nodes that will come or go.
+func (o *Offer) Wanted() []string {
+	if o.State == OfferAccepted {
+		return o.List[:o.Accepted]
+	}
+	return o.List[:o.Nodes]
+}
+
+// ChangeOffer replaces an offer of a job.
+func ChangeOffer(c *state.Core, j *state.Job, o Offer) {
+	j.Offers = slices.Clone(j.Offers)
+	for i := range j.Offers {
+		if j.Offers[i].ID == o.ID {
+			j.Offers[i] = row.Offer(o)
+		}
+	}
+	c.Save(j)
+	Notify(c, j)
+}
+
+// CloseOffer ends the job's offer.
+func CloseOffer(c *state.Core, j *state.Job, st, note string) {
+	o := *OfferAt(j)
+	list := slurmctl.CompressNodes(o.Wanted())
+	o.State, o.Closed = st, c.Now.Unix()
+	if note != "" {
+		o.Note = note
+	}
+	detail := map[string]any{"kind": o.Kind, "nodes": o.Accepted, "list": list}
+	kind := map[string]string{OfferDone: "given back", OfferDeclined: "offer declined", OfferFailed: "offer failed"}[st]
+	switch {
+	case kind == "":
+		kind = "offer withdrawn"
+		detail["nodes"], detail["why"] = o.Nodes, note
+	case st == OfferDone && o.Grows():
+		kind = "lent"
+	case st != OfferDone:
+		detail["nodes"], detail["why"] = o.Nodes, o.Note
+	}
+	again := settled
+	if o.Why == OwnAccord {
+		again = declinedFor
+	}
+	switch st {
+	case OfferDone:
+		if !o.Enforced {
+			j.Silences = 0
+		}
+	case OfferDeclined, OfferFailed, OfferUnanswered:
+		again = min(declinedFor<<min(j.Silences, 8), mostDeclinedFor)
+		j.Silences++
+	}
+	j.OfferAfter = c.Now.Add(again)
+	if j.State == row.Running {
+		j.Reason = state.Reason{}
+	}
+	c.Event(j, kind, detail)
+	ChangeOffer(c, j, o)
+}
+
+const (
+	// settled is how long the sidecar leaves a job alone after a change; declinedFor is how long after it declined
+	// or did not answer, and mostDeclinedFor is the longest such time after repeated ones.
+	settled         = 5 * time.Second
+	declinedFor     = time.Minute
+	mostDeclinedFor = 10 * time.Minute
+)
+
+// offerDue returns when the offer needs attention, or zero if it does not.
+func offerDue(j *state.Job) time.Time {
+	o := OfferAt(j)
+	if o == nil || o.State != OfferOpen {
+		return time.Time{}
+	}
+	if o.Mandatory && !o.Warned && o.Note == "" {
+		return time.Unix((o.Made+o.Deadline+1)/2, 0)
+	}
+	return time.Unix(o.Deadline, 0)
+}
+
+// WantedAtEnd does what wanted does, for an offer that is over.
+func (o *Offer) WantedAtEnd() []string { return o.List[:max(o.Accepted, 0)] }

@@ -1,0 +1,59 @@
+package follow
+
+import (
+	"maps"
+	"slices"
+
+	"github.com/evoslurm/evoslurm/adapter/sidecar/core/adopt"
+	"github.com/evoslurm/evoslurm/adapter/sidecar/core/state"
+	"github.com/evoslurm/evoslurm/slurmctl"
+)
+
+// After a crash, slurmctld may have lost a job that was submitted seconds before, and reused its number for
+// the next one. That is certain if the user differs, since a job's user never changes, or if the next job
+// brings nodes to another job. Everything else may change, by users or by a requeue, including the submit
+// time.
+
+// In returns one of the job's Slurm jobs as a snapshot shows it, or nil.
+func In(j *state.Job, s *state.Snapshot, id slurmctl.JobID) *slurmctl.Job {
+	if r := s.ByID[id]; r != nil && r.UID == j.UID {
+		return r
+	}
+	return nil
+}
+
+// replaced ends a job whose number now belongs to another user's job, or to a job that brings nodes to another
+// job.
+func replaced(c *state.Core, s *state.Snapshot, j *state.Job) bool {
+	id := adopt.PresentJob(c, j)
+	if r := s.ByID[id]; r == nil || r.UID == j.UID && c.ByID[id] == j || j.Busy {
+		return false
+	}
+	c.LogJob(j).Warn("slurmctld lost the job and reused its ID")
+	cancelChain(c, j)
+	end(c, j, slurmctl.Job{})
+	return true
+}
+
+// Disown removes the numbers of jobs that brought nodes if they belong to other jobs now.
+func Disown(c *state.Core, s *state.Snapshot) {
+	maps.DeleteFunc(c.ByID, func(id slurmctl.JobID, j *state.Job) bool {
+		r := s.ByID[id]
+		if r == nil || id == j.BaseID() || slices.Contains(j.Chain, id) || j.Busy {
+			return false
+		}
+		own, ours := state.ParseHoldName(r.Name)
+		return !ours || own.Job != j.BaseID() || !adopt.MayBring(c, r, j)
+	})
+}
+
+// Unread discards what was read of jobs that are not adopted, if their numbers belong to other users' jobs
+// now.
+func Unread(c *state.Core, s *state.Snapshot) {
+	replaced := func(id slurmctl.JobID) bool {
+		return c.Snapshot != nil && c.Snapshot.ByID[id] != nil && s.ByID[id] != nil && c.Snapshot.ByID[id].UID != s.ByID[id].UID
+	}
+	maps.DeleteFunc(c.Asked, func(id slurmctl.JobID, _ *state.RequestRead) bool { return replaced(id) })
+	maps.DeleteFunc(c.Scripts, func(id slurmctl.JobID, _ *state.Script) bool { return replaced(id) })
+	maps.DeleteFunc(c.Refused, func(id slurmctl.JobID, _ state.Refused) bool { return replaced(id) })
+}

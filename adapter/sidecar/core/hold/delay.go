@@ -1,0 +1,346 @@
+package hold
+
+import (
+	"math"
+	"slices"
+	"time"
+
+	"github.com/evoslurm/evoslurm/adapter/internal/config"
+	"github.com/evoslurm/evoslurm/adapter/sidecar/core/follow"
+	"github.com/evoslurm/evoslurm/adapter/sidecar/core/msg"
+	"github.com/evoslurm/evoslurm/adapter/sidecar/core/plan"
+	"github.com/evoslurm/evoslurm/adapter/sidecar/core/slurm"
+	"github.com/evoslurm/evoslurm/adapter/sidecar/core/state"
+	"github.com/evoslurm/evoslurm/adapter/sidecar/store/row"
+	"github.com/evoslurm/evoslurm/planner"
+	"github.com/evoslurm/evoslurm/slurmctl"
+)
+
+// WatchDelays finds the stock jobs that are held up. Promises then give way to jobs that would
+// exceed their budgets.
+func WatchDelays(c *state.Core, s *state.Snapshot) {
+	d := &c.Delays
+	forgetDelays(c, s)
+	from := heldFrom(c, s)
+	idle := idleHeld(c, s, from)
+	if idle == 0 {
+		d.Seen = 0
+		nobodyHeldUp(c, s)
+		return
+	}
+	if seen := delayDigest(c, s); seen != d.Seen || !c.Now.Before(d.Again) {
+		d.Seen, d.Again = seen, c.Now.Add(plan.DelaysAgain)
+		findDelays(c, s, from, idle)
+	}
+}
+
+// forgetDelays drops the jobs that no longer wait.
+func forgetDelays(c *state.Core, s *state.Snapshot) {
+	for id, h := range c.Delays.Jobs {
+		r := s.ByID[id]
+		if r == nil || r.State != slurmctl.Pending || c.Owner(id) != nil || r.Priority == 0 {
+			delete(c.Delays.Jobs, id)
+			continue
+		}
+		if free := h.Free; !h.Spent && !free.IsZero() && c.Now.Sub(free) > plan.StartPatience {
+			h.Spent, h.Now = true, false
+			if !h.Freed.IsZero() {
+				c.Delays.Distrusted[r.UID] = c.Now.Add(plan.DistrustFor)
+			}
+		}
+	}
+	for uid, until := range c.Delays.Distrusted {
+		if !c.Now.Before(until) {
+			delete(c.Delays.Distrusted, uid)
+		}
+	}
+}
+
+// nobodyHeldUp records that no hold keeps a stock job from starting.
+func nobodyHeldUp(c *state.Core, s *state.Snapshot) {
+	for id, h := range c.Delays.Jobs {
+		h.Now = false
+		if h.Freed.IsZero() {
+			continue
+		}
+		nodes, err := slurm.Eligible(s, s.ByID[id], nil)
+		idle := 0
+		for _, n := range nodes {
+			if slurm.Idle(s, n) {
+				idle++
+			}
+		}
+		if can := err == nil && idle >= max(s.ByID[id].NumNodes, 1); !can {
+			h.Free = time.Time{}
+		} else if h.Free.IsZero() {
+			h.Free = s.Taken
+		}
+	}
+}
+
+// heldFrom returns from when each node is held: Unix seconds, or planner.Forever if it is not held.
+func heldFrom(c *state.Core, s *state.Snapshot) []int64 {
+	from := slices.Repeat([]int64{planner.Forever}, len(s.Nodes))
+	for _, h := range c.Ours {
+		if c.ByID[h.Own.Job] == nil {
+			continue
+		}
+		for _, name := range c.Reservations[h.Name].Nodes {
+			if n, ok := s.Index[name]; ok {
+				from[n] = min(from[n], c.Reservations[h.Name].Start.Unix())
+			}
+		}
+	}
+	return from
+}
+
+// heldGains lists the coming growths of a running job with a hold in place.
+func heldGains(c *state.Core, j *state.Job) (held []state.Gain) {
+	if !j.Runs() || j.Kept != nil {
+		return nil
+	}
+	for _, g := range Gained(j) {
+		if inPlace(c, j, g.Step) {
+			held = append(held, g)
+		}
+	}
+	return held
+}
+
+// idleHeld returns the number of idle nodes, held or not, or 0 if no idle node is held.
+func idleHeld(c *state.Core, s *state.Snapshot, from []int64) (idle int) {
+	held := false
+	for i := range s.Nodes {
+		if slurm.Idle(s, i) {
+			idle++
+			held = held || from[i] < planner.Forever
+		}
+	}
+	if !held {
+		return 0
+	}
+	return idle
+}
+
+// findDelays plans the waiting jobs without promises, and finds the jobs that could start now.
+func findDelays(c *state.Core, s *state.Snapshot, from []int64, idle int) {
+	budgets, err := c.Config.Delays()
+	if err != nil { // Validate rejects invalid delays before
+		return
+	}
+	now := s.Taken.Unix()
+	list := slurmOrder(c, s, now, idle)
+	if list == nil {
+		nobodyHeldUp(c, s)
+		return
+	}
+	for _, h := range c.Delays.Jobs {
+		h.Now = false
+	}
+	free := slurm.LanesOf(occupiedBut(c, s, now, func(*state.Job) bool { return false }))
+	free.Place(list, from)
+	any := false
+	for i := range list {
+		any = isHeldUp(c, s, &list[i], from, now) || any
+	}
+	if any {
+		giveWay(c, s, free, list, budgets, from, now)
+	}
+}
+
+// isHeldUp takes over the place of a job without promises, and reports whether the job is held up.
+func isHeldUp(c *state.Core, s *state.Snapshot, p *slurm.Placed, from []int64, now int64) bool {
+	if !p.Stock {
+		return false
+	}
+	id, end := p.Record.ID, now+slurm.Seconds(p.Record.TimeLimit)
+	h := c.Delays.Jobs[id]
+	can := p.Start <= now
+	held := can && slices.ContainsFunc(p.At, func(n int) bool { return from[n] < end })
+	if h == nil {
+		if !held || len(c.Delays.Jobs) >= plan.MostHeldUp || c.Delays.Of(p.Record.UID) >= plan.MostOfUser {
+			return false
+		}
+		h = &state.HeldUp{Since: s.Taken, UID: p.Record.UID}
+		c.Delays.Jobs[id] = h
+	}
+	if plan.IsFreed(h, c.Now) && slurm.Free(s, h.Nodes) { // Slurm starts the job there once the holds are gone
+		h.Now, h.From, h.End = false, now, end
+		h.WaitsFor(slices.ContainsFunc(h.Nodes, func(name string) bool { return from[s.Index[name]] < end }), s.Taken)
+		return false
+	}
+	h.WaitsFor(held || !can, s.Taken)
+	h.Now, h.From, h.End = held && !h.Spent && c.Delays.Distrusted[p.Record.UID].IsZero(), now, end
+	h.Nodes = nil
+	for _, n := range p.At {
+		if can {
+			h.Nodes = append(h.Nodes, s.Nodes[n].Name)
+		}
+	}
+	return h.Now
+}
+
+// slurmOrder lists the waiting jobs in Slurm's order: stock jobs, and evolving jobs with what is
+// due. It returns nil if no stock job fits on the idle nodes.
+func slurmOrder(c *state.Core, s *state.Snapshot, now int64, idle int) []slurm.Placed {
+	var list []slurm.Placed
+	fits, of := false, map[uint32]int{}
+	for _, cand := range plan.StockCandidates(c, s, now, slurm.Turn{Tier: math.MinInt}) {
+		if of[cand.Record.UID]++; of[cand.Record.UID] > plan.MostOfUser {
+			continue
+		}
+		one, rest := firstTask(cand)
+		fits = fits || one.Profile[0].Nodes <= idle
+		list = append(list, slurm.Placed{Candidate: one, Stock: true})
+		if rest != nil {
+			list = append(list, slurm.Placed{Candidate: *rest})
+		}
+	}
+	if !fits {
+		return nil
+	}
+	clear(of)
+	for _, j := range c.Active {
+		if of[j.UID] >= plan.MostOfUser {
+			continue
+		}
+		if cand, ok := dueNow(c, s, j, now); ok {
+			of[j.UID]++
+			list = append(list, slurm.Placed{Candidate: cand})
+		}
+	}
+	slices.SortStableFunc(list, func(a, b slurm.Placed) int { return plan.MoreUrgent(a.Candidate, b.Candidate) })
+	return list[:min(len(list), plan.MostOrdered)]
+}
+
+// firstTask splits the first task off an array.
+func firstTask(cand slurm.Candidate) (one slurm.Candidate, rest *slurm.Candidate) {
+	tasks, nodes := cand.Record.ArrayTasks, cand.Profile[0].Nodes
+	if tasks <= 1 || nodes <= max(cand.Record.NumNodes, 1) {
+		return cand, nil
+	}
+	others := cand
+	one, others.Profile = cand, slices.Clone(cand.Profile)
+	one.Profile = slices.Clone(cand.Profile)
+	one.Profile[0].Nodes = max(cand.Record.NumNodes, 1)
+	others.Profile[0].Nodes -= one.Profile[0].Nodes
+	return one, &others
+}
+
+// dueNow returns an evolving job as Slurm would see it without holds: a queued job as its first
+// step, and a job that waits for nodes as a job for these nodes.
+func dueNow(c *state.Core, s *state.Snapshot, j *state.Job, now int64) (slurm.Candidate, bool) {
+	cand := slurm.Candidate{Record: &j.Record, Turn: slurm.Turn{plan.TierOf(c, &j.Record, false), j.Priority}, Earliest: now, Rank: slurm.RankOf(c, &j.Record)}
+	if j.Kept != nil || j.Ending || j.Asked == nil {
+		return cand, false
+	}
+	nodes, err := slurm.Eligible(s, slurm.RecordFor(c, s, j), j.GRES)
+	if err != nil {
+		return cand, false
+	}
+	count, lasts := 0, int64(0)
+	switch {
+	case j.State == row.Queued && plan.NotEligible(&j.Record) == "":
+		count, lasts = j.Profile[0].Nodes, slurm.Seconds(j.Record.TimeLimit)
+		if !j.Begin.IsZero() {
+			cand.Earliest = max(now, j.Begin.Unix())
+		}
+	case j.State == row.Waiting && !j.Last():
+		has := j.Nodes()
+		for i := range nodes {
+			if !slices.Contains(has, s.Nodes[nodes[i]].Name) {
+				cand.Nodes = append(cand.Nodes, nodes[i])
+			}
+		}
+		nodes = cand.Nodes
+		count, lasts = j.Profile[j.Step].Nodes-len(has), min(j.Profile[j.Step:].Duration(), max(slurm.Reach(j, now), 1))
+	}
+	if count < 1 || len(nodes) < count {
+		return cand, false
+	}
+	cand.Nodes, cand.Profile = nodes, planner.Profile{{Duration: max(min(lasts, planner.MaxDuration), 1), Nodes: count}}
+	return cand, true
+}
+
+// occupiedBut returns what is certain if only some of the running jobs are promised nodes for their
+// coming steps. The other jobs keep their nodes as long as planned.
+func occupiedBut(c *state.Core, s *state.Snapshot, origin int64, promised func(*state.Job) bool) *msg.Occupancy {
+	o := follow.Foreign(c, s, origin)
+	now := s.Taken.Unix()
+	for _, j := range c.Active {
+		switch {
+		case !j.Runs() && j.State != row.Starting:
+		case j.State == row.Starting || promised(j):
+			follow.AddPromises(c, o, s, j, now)
+		case !j.Mode.CarriesNodes:
+			if j.State == row.Running && len(j.Plan) >= j.Step {
+				end := max(j.Plan[j.Step-1].End, now)
+				for _, name := range j.Nodes() {
+					if n, ok := s.Index[name]; ok {
+						o.Add(n, o.Origin, end+slurm.Margin(c))
+					}
+				}
+			}
+		default:
+			one := *j
+			one.Kept = &state.KeptBack{} // the job keeps its nodes
+			follow.AddPromises(c, o, s, &one, now)
+		}
+	}
+	return o
+}
+
+// delayDigest returns a digest of everything that delays depend on.
+func delayDigest(c *state.Core, s *state.Snapshot) uint64 {
+	sum := uint64(14695981039346656037)
+	add := func(values ...int64) {
+		for _, v := range values {
+			sum = (sum ^ uint64(v)) * 1099511628211
+		}
+	}
+	text := func(t string) {
+		for i := range len(t) {
+			add(int64(t[i]))
+		}
+	}
+	for i := range s.Jobs {
+		r := &s.Jobs[i]
+		add(int64(r.ID), int64(r.Priority), int64(len(r.NodeList)), r.EndTime.Unix())
+		if text(string(r.State)); slurm.Queues(r) {
+			add(int64(r.NumNodes), int64(r.ArrayTasks), int64(r.TimeLimit))
+		}
+	}
+	for i := range s.Nodes {
+		text(s.Nodes[i].State)
+	}
+	for _, name := range state.SortedKeys(c.Reservations) {
+		r := c.Reservations[name]
+		add(int64(len(r.Nodes)), r.Start.Unix(), r.End.Unix())
+	}
+	for _, j := range c.Active {
+		add(int64(j.SlurmID), int64(j.Step), int64(len(j.Plan)))
+		for i := range j.Plan {
+			add(j.Plan[i].Start, j.Plan[i].End)
+		}
+	}
+	return max(sum, 1)
+}
+
+// budgetOf returns how much later than possible a job may start because of promises to another
+// job. It returns 0 if Slurm would put the job first.
+func budgetOf(c *state.Core, r *slurmctl.Job, budgets config.Delays, holder *state.Job) time.Duration {
+	if Outranks(c, r, &holder.Record) {
+		return 0
+	}
+	return budgets.Of(r.Partition, r.QOS)
+}
+
+// Outranks reports whether Slurm puts a pending job before another job whatever their priorities:
+// its partition has a higher PriorityTier, or it preempts the other job.
+func Outranks(c *state.Core, r, other *slurmctl.Job) bool {
+	if plan.TierOf(c, r, true) > plan.TierOf(c, other, true) {
+		return true
+	}
+	p := c.Rules.Limits.Preemption()
+	return p.Yields(other.Partition, other.QOS, r.Partition, r.QOS) || p.Suspends(other.Partition, other.QOS, r.Partition, r.QOS)
+}

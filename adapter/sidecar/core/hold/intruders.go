@@ -1,0 +1,139 @@
+package hold
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/evoslurm/evoslurm/adapter/sidecar/core/adopt"
+	"github.com/evoslurm/evoslurm/adapter/sidecar/core/follow"
+	"github.com/evoslurm/evoslurm/adapter/sidecar/core/msg"
+	"github.com/evoslurm/evoslurm/adapter/sidecar/core/plan"
+	"github.com/evoslurm/evoslurm/adapter/sidecar/core/state"
+	"github.com/evoslurm/evoslurm/adapter/sidecar/store/row"
+	"github.com/evoslurm/evoslurm/slurmctl"
+)
+
+// refersTo reports whether a Slurm job asks for a reservation, perhaps among others.
+func refersTo(r *slurmctl.Job, name string) bool {
+	for other := range strings.SplitSeq(r.Reservation, ",") {
+		if other == name {
+			return true
+		}
+	}
+	return false
+}
+
+// otherReservations returns the reservations that a Slurm job asks for, except one.
+func otherReservations(r *slurmctl.Job, name string) string {
+	var rest []string
+	for other := range strings.SplitSeq(r.Reservation, ",") {
+		if other != name {
+			rest = append(rest, other)
+		}
+	}
+	return strings.Join(rest, ",")
+}
+
+// HoldNamed does what ParseHold does, for a name that a job refers to.
+func HoldNamed(c *state.Core, name string) (state.OwnName, bool) {
+	if r, known := c.Reservations[name]; known {
+		return state.ParseHold(r)
+	}
+	return state.ParseHoldName(name)
+}
+
+// WatchIntruders removes jobs from holds of other jobs.
+func WatchIntruders(c *state.Core, s *state.Snapshot) {
+	for _, id := range slices.Sorted(maps.Keys(c.Intruders)) {
+		r, in := s.ByID[id], c.Intruders[id]
+		if in.Job != nil {
+			in.Job.Note = ""
+		}
+		if r == nil || r.Ended() || r.State == slurmctl.Completing || in.Job != nil && (in.Job.State == row.Ended || in.Job.Step >= in.Step) {
+			delete(c.Intruders, id)
+		}
+	}
+	sendIntruders(c, s)
+	for _, id := range slices.Sorted(maps.Keys(c.Intruders)) {
+		if in := c.Intruders[id]; in.Job != nil {
+			in.Job.Note = in.Text
+		}
+	}
+}
+
+// sendIntruders sends every job away from a hold that is not for it.
+func sendIntruders(c *state.Core, s *state.Snapshot) {
+	for i := range s.Jobs {
+		r := &s.Jobs[i]
+		if r.Reservation == "" || r.Ended() || r.State == slurmctl.Completing {
+			continue
+		}
+		for name := range strings.SplitSeq(r.Reservation, ",") {
+			if own, ours := HoldNamed(c, name); ours && !isFor(c, own, r) {
+				sendAway(c, s, r, name, own)
+				break // the other reservations follow in the next cycle
+			}
+		}
+	}
+}
+
+// isFor reports whether a hold is for a Slurm job, as far as the core knows. If a job refers to the wrong one
+// of several holds, mirror and act correct that.
+func isFor(c *state.Core, own state.OwnName, r *slurmctl.Job) bool {
+	if c.Owner(r.ID) != nil && !plan.IsExpander(c, r) {
+		return true
+	}
+	j := c.ByID[own.Job]
+	if plan.IsExpander(c, r) {
+		name, _ := state.ParseHoldName(r.Name)
+		return name.Job == own.Job && (j == nil || adopt.MayBring(c, r, j))
+	}
+	if j != nil {
+		return false
+	}
+	_, marked, err := plan.Mark(c, r) // it may not be adopted yet
+	return marked || err != nil || r.ID == own.Job
+}
+
+// sendAway takes a Slurm job out of a hold that is not for it.
+func sendAway(c *state.Core, s *state.Snapshot, r *slurmctl.Job, name string, own state.OwnName) {
+	j, rest, runs := c.ByID[own.Job], otherReservations(r, name), r.State != slurmctl.Pending
+	if _, known := c.Intruders[r.ID]; !known {
+		in := state.Intrusion{Job: j, Step: own.Step, Text: fmt.Sprintf("job %d of %s was sent into nodes held for it (%s)", r.ID, r.User, name)}
+		if runs {
+			in.Text = fmt.Sprintf("job %d of %s was sent into nodes held for it and runs on %s: others are looked for",
+				r.ID, r.User, slurmctl.CompressNodes(r.NodeList))
+		}
+		c.Intruders[r.ID] = in
+		c.Event(j, "intruder", map[string]any{"slurm_id": r.ID, "user": r.User, "hold": name, "state": r.State, "nodes": slurmctl.CompressNodes(r.NodeList)})
+		c.Log.WithField("job", own.Job).WithField("hold", name).WithField("intruder", r.ID).WithField("user", r.User).WithField("state", r.State).
+			Warn("a job is in a hold that is for another one; it is taken out of it")
+	}
+	if !c.Work.Room() {
+		return // in the next cycle
+	}
+	c.Ask(nil, fmt.Sprint("send away ", r.ID), state.KindSendAway, msg.Task{Command: msg.Update{Job: r.ID, Change: slurmctl.JobUpdate{Reservation: &rest}}}, state.Args{Seen: s.Taken})
+	if runs && j != nil && own.Step == 1 && j.State == row.Starting && !j.Busy && !j.Touched.After(s.Taken) {
+		follow.TakeBack(c, j, j.Record.ID, c.Intruders[r.ID].Text, state.KindEvict, state.Args{State: row.Queued})
+	}
+}
+
+// SettleSendAway is called when an intruder was taken out of a hold, or when that failed.
+func SettleSendAway(c *state.Core, j *state.Job, p *state.Pending, o msg.Outcome) {
+	do := state.CommandOf[msg.Update](p)
+	if o.Err != nil {
+		c.Log.WithError(o.Err).WithField("intruder", do.Job).Warn("cannot take a job out of another job's hold")
+	} else if do.Change.Reservation != nil {
+		c.RecordOf(j, p, do.Job).Reservation = *do.Change.Reservation
+	}
+}
+
+// SettleEvict is called when a job was parked because an intruder has its nodes. The job is planned again at
+// once.
+func SettleEvict(c *state.Core, j *state.Job, p *state.Pending, o msg.Outcome) {
+	if follow.TookBack(c, j, p, o) {
+		j.Kept = &state.KeptBack{Text: p.Task.Intent.Detail}
+	}
+}

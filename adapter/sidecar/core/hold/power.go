@@ -1,0 +1,135 @@
+package hold
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/evoslurm/evoslurm/adapter/sidecar/core/msg"
+	"github.com/evoslurm/evoslurm/adapter/sidecar/core/state"
+	"github.com/evoslurm/evoslurm/adapter/sidecar/store/row"
+	"github.com/evoslurm/evoslurm/slurmctl"
+)
+
+// WatchPower is called with every poll. It logs nodes that do not come up. Plans that have them are remade, as
+// for any node that is down.
+func WatchPower(c *state.Core, s *state.Snapshot) {
+	s.LeftToSlurm = c.Power.On && c.Power.Leaves(s.Taken)
+	failed := c.Power.Watch(s)
+	if len(failed) == 0 {
+		return
+	}
+	nodes := slurmctl.CompressNodes(failed)
+	c.Log.WithField("nodes", nodes).Warn("nodes did not power up, looking for others")
+	for _, j := range c.Active {
+		if mine := state.Common(failed, j.Planned()); len(mine) > 0 {
+			c.Event(j, "nodes did not come up", map[string]any{"nodes": slurmctl.CompressNodes(mine)})
+		}
+	}
+}
+
+// SwitchNodes switches on the nodes of holds that will be needed. It keeps nodes on that would be switched off
+// too late to be on again in time.
+func SwitchNodes(c *state.Core, s *state.Snapshot) {
+	p, now := &c.Power, c.Now
+	if !p.On || p.Leaves(now) {
+		return
+	}
+	var off, on []string
+	for _, h := range wantedHolds(c, now.Unix()) {
+		r, held := HoldFor(c, h.Job, h.Step)
+		if left := time.Unix(h.Start, 0).Sub(now); !held || left > p.Up()+p.Down()+state.PowerLead {
+			continue
+		}
+		down, idle, waits := p.ToSwitch(s, h, r.Nodes, now)
+		off, on = append(off, down...), append(on, idle...)
+		if waits && h.Step == 1 && h.Job.State == row.Queued {
+			h.Job.Reason = state.Because(state.WhySwitchingOn)
+		}
+	}
+	off, on = sortedSet(off), sortedSet(on)
+	changePower(c, state.KindPowerUp, msg.PowerUp{off}, off, "nodes switched on", p.Asked)
+	changePower(c, state.KindKeepUp, msg.KeepUp{on}, on, "nodes kept on", p.Kept)
+}
+
+// sortedSet returns names in order, each once. It modifies its argument.
+func sortedSet(names []string) []string {
+	slices.Sort(names)
+	return slices.Compact(names)
+}
+
+// changePower asks Slurm to switch nodes on or to keep them on, and records when.
+func changePower(c *state.Core, kind state.Kind, do msg.Command, nodes []string, what string, asked map[string]time.Time) {
+	if len(nodes) == 0 || !c.Work.Room() || !c.Ask(nil, what, kind, msg.Task{Command: do}, state.Args{What: what}) {
+		return
+	}
+	for _, n := range nodes {
+		asked[n] = c.Now
+	}
+}
+
+// SettlePowerUp is called when nodes were switched on, or when that failed.
+func SettlePowerUp(c *state.Core, _ *state.Job, p *state.Pending, o msg.Outcome) {
+	powerChanged(c, p, o, state.CommandOf[msg.PowerUp](p).Nodes, c.Power.Asked)
+}
+
+// SettleKeepUp is called when nodes were kept on, or when that failed.
+func SettleKeepUp(c *state.Core, _ *state.Job, p *state.Pending, o msg.Outcome) {
+	powerChanged(c, p, o, state.CommandOf[msg.KeepUp](p).Nodes, c.Power.Kept)
+}
+
+// powerChanged removes the record of the request if Slurm refused it.
+func powerChanged(c *state.Core, p *state.Pending, o msg.Outcome, nodes []string, asked map[string]time.Time) {
+	entry := c.Log.WithField("nodes", slurmctl.CompressNodes(nodes))
+	if o.Err == nil {
+		entry.Debug(p.Args.What)
+		return
+	}
+	for _, n := range nodes {
+		delete(asked, n)
+	}
+	if errors.Is(o.Err, slurmctl.ErrAccessDenied) {
+		c.Power.Denied = c.Now.Add(state.PowerDenied)
+		c.Event(nil, "power left to Slurm", map[string]any{"error": o.Err.Error()})
+	}
+	entry.WithError(o.Err).Warn("Slurm refuses to switch nodes on or keep them on; growths onto nodes that are off will be late")
+}
+
+// Awaited returns in words which state of the nodes makes a job wait, or `otherwise` if their state is not the
+// reason.
+func Awaited(s *state.Snapshot, names []string, otherwise string) string {
+	if text := Switching(s, names); text != "" {
+		return text
+	}
+	var out, states []string
+	for _, name := range names {
+		i, known := s.Index[name]
+		if !known || s.Nodes[i].Usable() {
+			continue
+		}
+		out = append(out, name)
+		if state := s.Nodes[i].Unusable(); !slices.Contains(states, state) {
+			states = append(states, state)
+		}
+	}
+	if len(out) == 0 {
+		return otherwise
+	}
+	return fmt.Sprintf("waits for %s (%s)", slurmctl.CompressNodes(out), strings.Join(states, ", "))
+}
+
+// Switching returns in words how many of the nodes are off, or "" if none is.
+func Switching(s *state.Snapshot, names []string) string {
+	off := 0
+	for _, name := range names {
+		if i, ok := s.Index[name]; ok && s.Nodes[i].Usable() && !s.Nodes[i].Awake() {
+			off++
+		}
+	}
+	if off == 0 {
+		return ""
+	}
+	return fmt.Sprintf("waits for %d nodes that are being switched on", off)
+}

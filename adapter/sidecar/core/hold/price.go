@@ -1,0 +1,165 @@
+package hold
+
+import (
+	"math"
+	"slices"
+	"time"
+
+	"github.com/evoslurm/evoslurm/adapter/sidecar/core/msg"
+	"github.com/evoslurm/evoslurm/adapter/sidecar/core/plan"
+	"github.com/evoslurm/evoslurm/adapter/sidecar/core/slurm"
+	"github.com/evoslurm/evoslurm/adapter/sidecar/core/state"
+	"github.com/evoslurm/evoslurm/adapter/sidecar/store/row"
+)
+
+// keeper is the first hold on an unused node.
+type keeper struct {
+	job   *state.Job // nil: none
+	start int64
+}
+
+// priceEvery is how often a job that keeps nodes from others is saved with its price.
+const priceEvery = time.Minute
+
+// Charge counts the time until a poll, using what the previous poll showed.
+func Charge(c *state.Core, at time.Time) {
+	passed := at.Sub(msg.Later(c.Prices.Since, c.Awake)).Milliseconds()
+	c.Prices.Since = at
+	for _, k := range c.Prices.Kept {
+		j := k.Job
+		if passed <= 0 {
+			continue
+		}
+		j.HeldIdleRest += passed * int64(k.Nodes)
+		if j.State != row.Ended && c.Now.Sub(j.PricedAt) >= priceEvery {
+			j.PricedAt = c.Now
+			c.Save(j)
+		}
+	}
+}
+
+// SavePrices saves what was counted since jobs were last saved.
+func SavePrices(c *state.Core) {
+	for _, k := range c.Prices.Kept {
+		if k.Job.State != row.Ended {
+			c.Save(k.Job)
+		}
+	}
+}
+
+// Price finds the holds that keep idle nodes from waiting jobs.
+func Price(c *state.Core, s *state.Snapshot) {
+	c.Prices.Kept, c.Prices.Nodes = nil, 0
+	keepers := keepers(c, s)
+	if keepers == nil {
+		return
+	}
+	wanted := wantedNodes(c, s, keepers)
+	for n, is := range wanted {
+		if !is {
+			continue
+		}
+		j := keepers[n].job
+		i := slices.IndexFunc(c.Prices.Kept, func(k state.Keeping) bool { return k.Job == j })
+		if i < 0 {
+			i = len(c.Prices.Kept)
+			c.Prices.Kept = append(c.Prices.Kept, state.Keeping{Job: j})
+		}
+		c.Prices.Kept[i].Nodes++
+		c.Prices.Nodes++
+	}
+}
+
+// keepers returns the first hold on each idle node; nil if there is none.
+func keepers(c *state.Core, s *state.Snapshot) (keepers []keeper) {
+	for _, h := range c.Ours {
+		r, j := c.Reservations[h.Name], c.ByID[h.Own.Job]
+		if j == nil || j.State == row.Ended || !r.End.After(s.Taken) {
+			continue
+		}
+		for _, name := range r.Nodes {
+			n, known := s.Index[name]
+			if !known || s.InUse[name] || !s.Nodes[n].Usable() {
+				continue
+			}
+			if keepers == nil {
+				keepers = make([]keeper, len(s.Nodes))
+			}
+			if k := &keepers[n]; k.job == nil || r.Start.Unix() < k.start {
+				*k = keeper{j, r.Start.Unix()}
+			}
+		}
+	}
+	return keepers
+}
+
+// wantedNodes returns which nodes of keepers waiting jobs would get without holds. The jobs take idle nodes in
+// their order, first nodes that are not held. A job that would not fit with all of them takes none.
+func wantedNodes(c *state.Core, s *state.Snapshot, keepers []keeper) []bool {
+	now := s.Taken.Unix()
+	wanted, free, blocked := make([]bool, len(s.Nodes)), make([]bool, len(s.Nodes)), othersFrom(c, s)
+	for n := range s.Nodes {
+		free[n] = !s.InUse[s.Nodes[n].Name] && s.Nodes[n].Usable()
+	}
+	for _, cand := range waitingNow(c, s, now) {
+		until := now + slurm.Seconds(cand.Record.TimeLimit)
+		count, times := cand.Profile[0].Nodes, 1
+		if cand.Job == nil && cand.Record.ArrayTasks > 1 {
+			count = max(cand.Record.NumNodes, 1)
+			times = min(cand.Record.ArrayTasks, len(cand.Nodes)/count)
+		}
+		var open, held []int
+		for _, n := range cand.Nodes {
+			switch k := keepers[n]; {
+			case !free[n] || blocked[n] < until:
+			case k.job == nil, k.job == cand.Job, k.start >= until:
+				open = append(open, n)
+			default:
+				held = append(held, n)
+			}
+		}
+		for ; times > 0 && count <= len(open)+len(held); times-- {
+			taken := min(count, len(open))
+			for _, n := range open[:taken] {
+				free[n] = false
+			}
+			for _, n := range held[:count-taken] {
+				free[n], wanted[n] = false, true
+			}
+			open, held = open[taken:], held[count-taken:]
+		}
+	}
+	return wanted
+}
+
+// othersFrom returns the Unix second from which each node is reserved by others.
+func othersFrom(c *state.Core, s *state.Snapshot) []int64 {
+	from := slices.Repeat([]int64{math.MaxInt64}, len(s.Nodes))
+	for _, r := range s.Reservations {
+		if _, ours := state.ParseHold(r); ours || !r.End.After(s.Taken) {
+			continue
+		}
+		for _, name := range r.Nodes {
+			if n, known := s.Index[name]; known {
+				from[n] = min(from[n], r.Start.Unix())
+			}
+		}
+	}
+	return from
+}
+
+// waitingNow lists the jobs that wait for nodes, the most urgent first: stock jobs, and evolving jobs that are
+// planned for later. The list has at most stock_jobs jobs.
+func waitingNow(c *state.Core, s *state.Snapshot, now int64) []slurm.Candidate {
+	list := plan.StockCandidates(c, s, now, slurm.Turn{})
+	for _, j := range c.Active {
+		if j.State != row.Queued || j.Kept != nil || len(j.Plan) == 0 || j.Plan[0].Start <= now || j.Begin.Unix() > now || plan.NotEligible(&j.Record) != "" {
+			continue
+		}
+		if nodes, err := slurm.Eligible(s, &j.Record, j.GRES); err == nil {
+			list = append(list, slurm.Candidate{Job: j, Record: &j.Record, Nodes: nodes, Profile: j.Profile, Turn: slurm.Turn{plan.TierOf(c, &j.Record, false), j.Priority}})
+		}
+	}
+	slices.SortStableFunc(list, plan.MoreUrgent)
+	return list[:min(len(list), c.Config.StockJobs)]
+}

@@ -1,0 +1,495 @@
+package lend
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/evoslurm/evoslurm/adapter/sidecar/core/adopt"
+	"github.com/evoslurm/evoslurm/adapter/sidecar/core/follow"
+	"github.com/evoslurm/evoslurm/adapter/sidecar/core/msg"
+	"github.com/evoslurm/evoslurm/adapter/sidecar/core/plan"
+	"github.com/evoslurm/evoslurm/adapter/sidecar/core/slurm"
+	"github.com/evoslurm/evoslurm/adapter/sidecar/core/state"
+	"github.com/evoslurm/evoslurm/adapter/sidecar/store/row"
+	"github.com/evoslurm/evoslurm/planner/malleable"
+	"github.com/evoslurm/evoslurm/slurmctl"
+)
+
+// policy returns the built-in policy that distributes nodes.
+func policy(c *state.Core) malleable.Policy {
+	if p, err := malleable.PolicyByName(cmp.Or(c.Strategy.Policy, c.Config.Malleable.Policy)); err == nil {
+		return p
+	}
+	return msg.FallbackPolicy
+}
+
+// Manage decides on the sizes of malleable jobs.
+func Manage(c *state.Core, s *state.Snapshot) {
+	c.Pressing, c.Looking = nil, nil
+	m := &state.Managing{Core: c, S: s, Second: c.Now.Unix()}
+	for j := range plan.Each(c, c.Active) {
+		if adopt.IsMalleable(j) && j.Runs() {
+			m.Malleable = append(m.Malleable, j)
+		}
+	}
+	if len(m.Malleable) == 0 {
+		return
+	}
+	m.Wants = wants(c)
+	for _, j := range m.Malleable {
+		demandDue(m, j)
+	}
+	GoOn(m)
+}
+
+// GoOn does the rest of a run, up to a question to a plugin.
+func GoOn(m *state.Managing) {
+	for ; m.Phase < 2+len(m.Parts); m.Phase++ {
+		done := true
+		switch {
+		case m.Phase == 0:
+			done = follow.Approach(m.Core) != malleable.PWA || makeWay(m)
+		case m.Phase == 1:
+			withdraw(m)
+			m.Parts = partitions(m)
+		default:
+			done = distribute(m, m.Parts[m.Phase-2])
+		}
+		if !done {
+			m.Looking = m
+			return
+		}
+		m.Answers = nil
+	}
+}
+
+// ahead returns how many seconds before its latest time a demand is made.
+func ahead(m *state.Managing) int64 {
+	return int64((2*m.Config.PollInterval + time.Second) / time.Second)
+}
+
+// demandDue demands lent nodes that other jobs are about to get. It demands all that would be due before the
+// demand is over, since there is no other demand until then.
+func demandDue(m *state.Managing, j *state.Job) {
+	recall := int64(follow.Recall(m.Core, j) / time.Second)
+	ends := never
+	if follow.Approach(m.Core) == malleable.PRA && len(j.Plan) > 0 { // the job keeps them to its end, and other jobs are planned after that
+		ends = j.Plan[len(j.Plan)-1].End
+	}
+	due := func(until int64) (nodes int) {
+		for _, name := range follow.Lent(j) {
+			if at := wantedAt(m.Wants[name], j); at <= until && at < ends {
+				nodes++
+			}
+		}
+		return nodes
+	}
+	if due(m.Second+recall+ahead(m)) == 0 || stillResizable(m.Core, j) != "" {
+		return
+	}
+	demand(m, j, due(m.Second+2*recall+ahead(m)), goFirst(m.Core, j, m.Wants), "they are planned for others")
+}
+
+// demand demands `nodes` nodes of a job, or a few more (see rounded), the first ones of a list. It reports
+// false if it must leave the job alone now.
+func demand(m *state.Managing, j *state.Job, nodes int, list []string, why string) bool {
+	if list, nodes = rounded(m, j, list, nodes); nodes == 0 || j.Ending {
+		return false
+	}
+	if o := follow.OfferAt(j); o != nil {
+		if o.Demands() || o.State == follow.OfferAccepted {
+			return false
+		}
+		follow.CloseOffer(m.Core, j, follow.OfferWithdrawn, "nodes are needed back")
+	}
+	put(m.Core, j, follow.Offer{Kind: malleable.Shrink.String(), Mandatory: true, Nodes: nodes, List: list, Why: why})
+	return true
+}
+
+// rounded returns how many nodes of a list a job gives back if it is asked for some. Then the job has one of
+// its sizes, or, if jobs cannot be resized in part, whole companions go. The list that it returns begins with
+// these nodes.
+func rounded(m *state.Managing, j *state.Job, list []string, nodes int) ([]string, int) {
+	has := len(j.Nodes())
+	if j.Mode.ResizesInPart {
+		size := max(j.Malleable.Sizes.Floor(has-nodes), has-len(list))
+		return list, max(has-size, 0)
+	}
+	at := map[string]int{}
+	for i, p := range j.Held {
+		for _, name := range p.Nodes {
+			at[name] = i
+		}
+	}
+	can := msg.SetOf(list)
+	var all []string
+	enough, seen := 0, map[int]bool{}
+	for _, name := range list {
+		i := at[name]
+		if seen[i] || i == 0 {
+			continue
+		}
+		seen[i] = true
+		part := j.Held[i].Nodes
+		if len(state.Common(part, list)) < len(part) || !can[name] {
+			continue
+		}
+		all = append(all, part...)
+		if enough < nodes && j.Malleable.Sizes.Has(has-len(all)) {
+			enough = len(all)
+		}
+	}
+	return all, enough
+}
+
+// makeWay demands what pending stock jobs could use. It reports false while the policy's answer is missing.
+func makeWay(m *state.Managing) bool {
+	m.Pressing, m.Waiting = msg.Set{}, nil
+	g := findGivable(m)
+	for _, w := range plan.StockCandidates(m.Core, m.S, m.Second, slurm.Turn{math.MinInt, 0}) {
+		if _, evolves := m.Coming[w.Record.ID]; !evolves { // otherwise it is about to be adopted
+			giveTo(m, g, w)
+		}
+	}
+	if g.missing == 0 {
+		return true
+	}
+	var list []malleable.Job
+	var jobs []*state.Job
+	for _, j := range m.Malleable {
+		if n := len(g.useful[j]); n > 0 {
+			one := asJob(m, j)
+			one.Min = max(one.Min, one.Sizes.Floor(one.Nodes-n))
+			jobs, list = append(jobs, j), append(list, one)
+		}
+	}
+	r := malleable.Request{Kind: malleable.Shrink, Nodes: g.missing, Mandatory: true}
+	var changes []malleable.Change
+	if !decided(m, func(p malleable.Policy) { changes = malleable.Distribute(p, list, r, malleable.Declared) }) {
+		return false
+	}
+	for _, change := range changes {
+		j := jobs[change.Job]
+		first := goFirst(m.Core, j, m.Wants)
+		slices.SortStableFunc(first, func(a, b string) int {
+			return cmp.Compare(btoi(g.useful[j][b]), btoi(g.useful[j][a]))
+		})
+		demand(m, j, change.Accepted, first, g.why)
+	}
+	return true
+}
+
+// givable holds the nodes that stock jobs could get from malleable jobs, and what they need of them.
+type givable struct {
+	lent      map[string]*state.Job // lent nodes, by the jobs that may give them back
+	returning msg.Set               // nodes that will be free soon
+	booked    map[string]int64      // see bookedFrom
+
+	taken   msg.Set                // nodes for the stock jobs so far
+	useful  map[*state.Job]msg.Set // lent nodes that a stock job could use
+	missing int                    // how many of the lent nodes the stock jobs need
+	why     string
+}
+
+// findGivable returns what malleable jobs may give back, before any stock job gets nodes.
+func findGivable(m *state.Managing) *givable {
+	g := &givable{lent: map[string]*state.Job{}, returning: comingFree(m), booked: bookedFrom(m), taken: msg.Set{}, useful: map[*state.Job]msg.Set{}}
+	for _, j := range m.Malleable {
+		g.useful[j] = msg.Set{}
+		o := follow.OfferAt(j)
+		for _, name := range follow.Lent(j) {
+			switch {
+			case o != nil && o.Demands() && slices.Contains(o.Wanted(), name):
+				g.returning[name] = true
+			case mayGive(m, j):
+				g.lent[name] = j
+			}
+		}
+	}
+	return g
+}
+
+// giveTo adds what a pending stock job could use.
+func giveTo(m *state.Managing, g *givable, w slurm.Candidate) {
+	need, until := w.Profile[0].Nodes, m.Second+w.Profile[0].Duration
+	usable := 0
+	var have, lent []string
+	for _, n := range w.Nodes {
+		name := m.S.Nodes[n].Name
+		if !m.S.Nodes[n].Usable() {
+			continue
+		}
+		usable++
+		if g.taken[name] || g.booked[name] < until {
+			continue
+		}
+		switch {
+		case !m.S.InUse[name], g.returning[name]:
+			have = append(have, name)
+		case g.lent[name] != nil:
+			lent = append(lent, name)
+		}
+	}
+	if need > usable {
+		return // it cannot start at present, even if all jobs give way
+	}
+	m.Waiting = append(m.Waiting, need)
+	have = have[:min(len(have), need)]
+	missing := min(need-len(have), len(lent))
+	g.taken.Add(have)
+	g.taken.Add(lent[:missing])
+	m.Pressing.Add(have)
+	m.Pressing.Add(lent)
+	if missing == 0 {
+		return
+	}
+	for _, name := range lent {
+		g.useful[g.lent[name]][name] = true
+	}
+	if g.why == "" {
+		g.why = fmt.Sprintf("stock job %d waits", w.Record.ID)
+	}
+	g.missing += missing
+}
+
+func btoi(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+// comingFree returns nodes that malleable jobs have just given back and that do not look free yet: a companion
+// completes, or the poll is older.
+func comingFree(m *state.Managing) msg.Set {
+	all := msg.Set{}
+	for _, j := range m.Malleable {
+		if n := len(j.Offers); n > 0 {
+			if o := follow.Offer(j.Offers[n-1]); o.State == follow.OfferDone && !o.Grows() && m.Second-o.Closed <= comesFree {
+				all.Add(msg.Without(o.WantedAtEnd(), j.Nodes()))
+			}
+		}
+	}
+	if len(all) == 0 {
+		return all
+	}
+	for i := range m.S.Jobs {
+		r := &m.S.Jobs[i]
+		gave := m.Owner(r.ID)
+		if r.Ended() || r.State == slurmctl.Completing || gave == nil && plan.IsExpander(m.Core, r) {
+			continue
+		}
+		for _, name := range r.NodeList {
+			if all[name] && (gave == nil || slices.Contains(gave.Nodes(), name)) { // another job has it already
+				delete(all, name)
+			}
+		}
+	}
+	return all
+}
+
+// comesFree is how many seconds nodes may take to become free.
+const comesFree = 30
+
+// bookedFrom returns when each node is reserved, or planned for an evolving job that begins soon: no stock job
+// starts there that would last until then. The time of all other nodes is never.
+func bookedFrom(m *state.Managing) map[string]int64 {
+	booked := map[string]int64{}
+	for _, n := range m.S.Nodes {
+		booked[n.Name] = never
+	}
+	for _, r := range m.Reservations {
+		if own, ours := state.ParseHold(r); ours && own.Step == follow.LentStep || !r.End.After(m.Now) {
+			continue
+		}
+		for _, name := range r.Nodes {
+			if at, known := booked[name]; known {
+				booked[name] = min(at, r.Start.Unix())
+			}
+		}
+	}
+	soon := m.Second + int64(m.Config.HoldAhead/time.Second)
+	for name, all := range m.Wants {
+		for _, w := range all {
+			if w.At <= soon {
+				booked[name] = min(booked[name], w.At)
+			}
+		}
+	}
+	return booked
+}
+
+// mayGive reports whether a job may get a demand for nodes now.
+func mayGive(m *state.Managing, j *state.Job) bool {
+	o := follow.OfferAt(j)
+	return !j.Busy && !j.Ending && !follow.IsSuspended(j) && stillResizable(m.Core, j) == "" && (o == nil || o.State == follow.OfferOpen && !o.Demands())
+}
+
+// mayAsk reports whether a job may get an offer now.
+func mayAsk(m *state.Managing, j *state.Job) bool {
+	return j.State == row.Running && mayGive(m, j) && follow.OfferAt(j) == nil && !j.Configuring && j.Kept == nil && !j.Unwritten && !adopt.Lapsed(j) && len(j.Expanders) == 0 &&
+		!j.Touched.After(m.S.Taken) && !m.Now.Before(j.OfferAfter) && !m.Now.Before(j.RetryAt) && j.Asked != nil && len(j.Plan) == len(j.Profile) &&
+		len(j.Nodes()) >= j.Profile[j.Step-1].Nodes && len(j.Nodes()) <= most(j) && j.Expected() > m.Second+int64(follow.Recall(m.Core, j)/time.Second)
+}
+
+// asJob returns a job as policies see it, with the nodes that it is offered.
+func asJob(m *state.Managing, j *state.Job) malleable.Job {
+	nodes := len(j.Nodes())
+	if o := follow.OfferAt(j); o != nil && o.Grows() {
+		nodes += len(msg.Without(o.Wanted(), j.Nodes()))
+	}
+	one := malleable.Job{ID: strconv.FormatUint(uint64(j.SlurmID), 10), Start: j.Started.Unix(), Nodes: nodes, Min: j.Profile[j.Step-1].Nodes, Max: most(j), Sizes: j.Malleable.Sizes}
+	one.Speedup = follow.Speedup(j)
+	if nodes < one.Min || nodes > one.Max { // it has lost some, or is between two sizes
+		one.Held = true
+	}
+	return one
+}
+
+// withdraw withdraws offers whose nodes other jobs need by now.
+func withdraw(m *state.Managing) {
+	for _, j := range m.Malleable {
+		o := follow.OfferAt(j)
+		if o == nil || !o.Grows() || o.State != follow.OfferOpen {
+			continue
+		}
+		for _, name := range o.Wanted() {
+			if m.Pressing[name] || wantedAt(m.Wants[name], j) <= m.Second+int64(follow.Recall(m.Core, j)/time.Second)+ahead(m) {
+				follow.CloseOffer(m.Core, j, follow.OfferWithdrawn, "others need the nodes")
+				break
+			}
+		}
+	}
+}
+
+// partitions returns the partitions of the running malleable jobs, in order.
+func partitions(m *state.Managing) []string {
+	names := map[string]bool{}
+	for _, j := range m.Malleable {
+		names[slurm.PartitionOf(j)] = true
+	}
+	return state.SortedKeys(names)
+}
+
+// distribute offers the free nodes of a partition to the malleable jobs there. It reports false while the
+// policy's answer is missing.
+func distribute(m *state.Managing, partition string) bool {
+	st := malleable.State{Threshold: m.Config.Malleable.Threshold}
+	var jobs []*state.Job
+	elsewhere := 0
+	for _, j := range m.Malleable {
+		one := asJob(m, j)
+		if slurm.PartitionOf(j) != partition {
+			elsewhere += one.Nodes
+			continue
+		}
+		if o := follow.OfferAt(j); o != nil && o.Demands() {
+			st.Coming += len(state.Common(o.Wanted(), j.Nodes()))
+		}
+		one.Held = one.Held || !mayAsk(m, j)
+		jobs, st.Jobs = append(jobs, j), append(st.Jobs, one)
+	}
+	if st.Threshold > 0 {
+		st.Threshold = max(st.Threshold-elsewhere, 1)
+	}
+	free := map[*state.Job][]string{}
+	all := msg.Set{}
+	for i, j := range jobs {
+		if !st.Jobs[i].Held {
+			free[j] = lendable(m, j)
+			all.Add(free[j])
+		}
+	}
+	st.Free = len(all)
+	var d malleable.Decision
+	if !decided(m, func(p malleable.Policy) {
+		if d = malleable.Manage(follow.Approach(m.Core), p, withoutFull(st), malleable.Declared); len(d.Changes) > 0 {
+			return
+		}
+		full := st // a job of maximum size may have nodes for other jobs
+		full.Free = 0
+		d = malleable.Manage(follow.Approach(m.Core), p, full, malleable.Declared)
+	}) {
+		return false
+	}
+	given := msg.Set{}
+	for _, change := range d.Changes {
+		j := jobs[change.Job]
+		if change.Kind == malleable.Shrink {
+			if list, nodes := rounded(m, j, goFirst(m.Core, j, m.Wants), change.Accepted); nodes > 0 {
+				put(m.Core, j, follow.Offer{Kind: change.Kind.String(), Nodes: nodes, List: list, Why: "others would make more of them"})
+			}
+			continue
+		}
+		has := len(j.Nodes())
+		names := slices.DeleteFunc(free[j], func(name string) bool { return given[name] })
+		n := j.Malleable.Sizes.Floor(has+min(change.Accepted, len(names))) - has
+		if n <= 0 {
+			continue
+		}
+		given.Add(names[:n])
+		put(m.Core, j, follow.Offer{Kind: change.Kind.String(), Nodes: n, List: names[:n], Why: "they are free"})
+	}
+	return true
+}
+
+// withoutFull marks jobs of maximum size as held: EGS would share out nodes to them again and again.
+func withoutFull(st malleable.State) malleable.State {
+	st.Jobs = slices.Clone(st.Jobs)
+	for i, j := range st.Jobs {
+		st.Jobs[i].Held = j.Held || j.Nodes >= j.Most()
+	}
+	return st
+}
+
+// lendable returns the nodes that may be lent to a job, first those that stay unused longest.
+func lendable(m *state.Managing, j *state.Job) []string {
+	s := m.S
+	eligible, err := slurm.Eligible(s, slurm.RecordFor(m.Core, s, j), j.GRES)
+	if err != nil {
+		return nil
+	}
+	until := m.Second + int64(follow.Recall(m.Core, j)/time.Second) + ahead(m) + lendFor
+	if follow.Approach(m.Core) == malleable.PRA { // the job keeps them
+		until = max(until, j.Plan[len(j.Plan)-1].End)
+	}
+	barred := barred(m, j, until)
+	var names []string
+	for _, n := range eligible {
+		name := s.Nodes[n].Name
+		if one := []string{name}; !barred[name] && !m.Pressing[name] && slurm.Free(s, one) && !slurm.IsSuspect(m.Core, one) && !slices.Contains(m.Leaked, name) && wantedAt(m.Wants[name], j) > until {
+			names = append(names, name)
+		}
+	}
+	slices.SortStableFunc(names, func(a, b string) int {
+		return cmp.Compare(wantedAt(m.Wants[b], j), wantedAt(m.Wants[a], j))
+	})
+	return names
+}
+
+// barred returns the nodes that are offered already, or reserved before a Unix second or within a job's time
+// limit.
+func barred(m *state.Managing, j *state.Job, until int64) msg.Set {
+	barred := msg.Set{}
+	for _, other := range m.Active {
+		if o := follow.OfferAt(other); o != nil && o.Grows() {
+			barred.Add(o.Wanted())
+		}
+	}
+	reach := m.Second + slurm.Reach(j, m.Second)
+	for _, r := range m.Reservations {
+		_, ours := state.ParseHold(r)
+		from := r.Start.Unix()
+		if r.End.After(m.Now) && (from <= until || !ours && from < reach) {
+			barred.Add(r.Nodes)
+		}
+	}
+	return barred
+}
+
+// lendFor is how many seconds nodes must stay free to be worth lending.
+const lendFor = 60

@@ -1,0 +1,215 @@
+package lend
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/evoslurm/evoslurm/adapter/api"
+	"github.com/evoslurm/evoslurm/adapter/sidecar/core/adopt"
+	"github.com/evoslurm/evoslurm/adapter/sidecar/core/follow"
+	"github.com/evoslurm/evoslurm/adapter/sidecar/core/hold"
+	"github.com/evoslurm/evoslurm/adapter/sidecar/core/msg"
+	"github.com/evoslurm/evoslurm/adapter/sidecar/core/state"
+	"github.com/evoslurm/evoslurm/adapter/sidecar/store/row"
+	"github.com/evoslurm/evoslurm/slurmctl"
+)
+
+// mostOffers is how many offers of a job the sidecar keeps, to count each answer once.
+const mostOffers = 4
+
+// put makes an offer to a job.
+func put(c *state.Core, j *state.Job, o follow.Offer) {
+	o.ID = c.WallSecond(c.Now.Unix())
+	if n := len(j.Offers); n > 0 {
+		o.ID = max(o.ID, j.Offers[n-1].ID+1)
+	}
+	o.Made, o.Deadline, o.Had, o.State = c.Now.Unix(), c.Now.Add(follow.GraceOf(c, j)).Unix(), len(j.Nodes()), follow.OfferOpen
+	detail := map[string]any{"nodes": o.Nodes, "list": slurmctl.CompressNodes(o.Wanted()), "seconds": o.Deadline - o.Made, "why": o.Why}
+	kind := "offered"
+	switch {
+	case o.Mandatory:
+		kind = "demanded"
+	case !o.Grows():
+		kind = "asked for"
+	}
+	if j.State == row.Waiting { // nothing runs on them: they go at once
+		o.State, o.Accepted, o.Note = follow.OfferAccepted, o.Nodes, "the step had ended"
+	}
+	j.Offers = append(slices.Clone(j.Offers[max(len(j.Offers)-mostOffers+1, 0):]), row.Offer(o))
+	c.Save(j)
+	c.Event(j, kind, detail)
+	follow.Notify(c, j)
+}
+
+// MayNotLend ends a growth beyond the plan that Slurm does not allow.
+func MayNotLend(c *state.Core, j *state.Job, got msg.Grown, err error) {
+	if o := follow.OfferAt(j); o == nil || !o.Grows() {
+		return
+	}
+	switch {
+	case got.Limit != "":
+		GiveLendingUp(c, j, "Slurm allows no more at present: "+got.Limit)
+	case errors.Is(err, msg.ErrNeverMerged), err != nil && !state.Outage(err) && j.Failures >= mostLendings:
+		GiveLendingUp(c, j, err.Error())
+	}
+}
+
+// mostLendings is how often the sidecar tries a growth beyond the plan.
+const mostLendings = 3
+
+// GiveLendingUp ends an accepted growth that does not succeed.
+func GiveLendingUp(c *state.Core, j *state.Job, why string) {
+	if len(j.Expanders) > 0 && adopt.CancelBeside(c, "an expander", j.Expanders...) {
+		j.Expanders = nil
+	}
+	j.Failures, j.Failing, j.RetryAt = 0, time.Time{}, time.Time{}
+	follow.CloseOffer(c, j, follow.OfferFailed, why)
+}
+
+// TellOffer answers a call that waits for an offer, and reports false if there is none.
+func TellOffer(c *state.Core, k *state.OpenCall) bool {
+	j, err := follow.Callee(c, k.Job)
+	switch {
+	case err != nil:
+	case !j.Mode.Resizes:
+		err = api.Errorf(api.ErrConflict, "%s is a chain: its steps are not resized while they go on", state.JobNumber(j.SlurmID))
+	case !adopt.IsMalleable(j):
+		err = api.Errorf(api.ErrConflict, "%s is not malleable (evosbatch --malleable=MIN-MAX): it is offered nothing", state.JobNumber(j.SlurmID))
+	}
+	if err != nil {
+		c.Emit(msg.Reply{ID: k.ID, Err: err})
+		return true
+	}
+	k.Of = j
+	if n := len(j.Offers); j.Silences > 0 && n > 0 && j.Offers[n-1].ID > j.ToldOffer { // the application listens now
+		j.Silences, j.OfferAfter = 0, c.Now
+	}
+	o := follow.OfferAt(j)
+	if o == nil || o.State != follow.OfferOpen || o.ID <= k.Offer.After || j.State != row.Running {
+		return false
+	}
+	j.ToldOffer = o.ID
+	a := OfferShown(c, *o)
+	a.Ready, a.Job = true, j.SlurmID
+	c.Emit(msg.Reply{ID: k.ID, Offer: &a})
+	return true
+}
+
+// demanded returns what a job must give back, or nil if that is nothing.
+func demanded(c *state.Core, j *state.Job) *api.Demand {
+	o := follow.OfferAt(j)
+	if o == nil || !o.Demands() {
+		return nil
+	}
+	leaving := state.Common(o.Wanted(), j.Nodes())
+	if len(leaving) == 0 {
+		return nil
+	}
+	return &api.Demand{Offer: o.ID, Nodes: len(leaving), Leaving: leaving, Deadline: c.Wall(time.Unix(o.Deadline, 0)), Why: o.Why}
+}
+
+// OfferShown converts an offer to its API form.
+func OfferShown(c *state.Core, o follow.Offer) api.Offer {
+	a := api.Offer{ID: o.ID, Kind: o.Kind, Mandatory: o.Mandatory, Nodes: o.Nodes, Has: o.Had, NodeList: slurmctl.CompressNodes(o.List[:o.Nodes]),
+		Why: o.Why, Made: c.Wall(time.Unix(o.Made, 0)), Deadline: c.Wall(time.Unix(o.Deadline, 0)), State: o.State, Accepted: o.Accepted, Enforced: o.Enforced, Note: o.Note}
+	if !o.Grows() {
+		a.Further = o.List[o.Nodes:]
+		if !o.Mandatory && o.Nodes > 1 {
+			a.Order = o.List[:o.Nodes]
+		}
+	}
+	if o.Answered != 0 {
+		a.Answered = c.Wall(time.Unix(o.Answered, 0))
+	}
+	if o.Closed != 0 {
+		a.Closed = c.Wall(time.Unix(o.Closed, 0))
+	}
+	return a
+}
+
+// TakeAnswer processes an application's answer to an offer. It reports false while an accepted change is in
+// progress.
+func TakeAnswer(c *state.Core, k *state.OpenCall) bool {
+	reply := func(a api.Answer, err error) bool {
+		a.Ready = err == nil
+		c.Emit(msg.Reply{ID: k.ID, Answer: &a, Err: err})
+		return true
+	}
+	j, err := follow.Callee(c, k.Job)
+	if err != nil {
+		return reply(api.Answer{}, err)
+	}
+	k.Of = j
+	conflict := func(format string, args ...any) bool {
+		return reply(api.Answer{}, api.Errorf(api.ErrConflict, "offer %d: %s", k.Answer.Offer, fmt.Sprintf(format, args...)))
+	}
+	i := slices.IndexFunc(j.Offers, func(o row.Offer) bool { return o.ID == k.Answer.Offer })
+	if i < 0 {
+		return conflict("%s has no such offer any more", state.JobNumber(j.SlurmID))
+	}
+	o := follow.Offer(j.Offers[i])
+	a := api.Answer{Job: j.SlurmID, Offer: o.ID, Kind: o.Kind, Accepted: o.Accepted, Note: o.Note}
+	switch {
+	case o.State == follow.OfferDone && !o.Enforced:
+		has := Allocation(c, j)
+		a.Has = &has
+		return reply(a, nil)
+	case o.State == follow.OfferDeclined:
+		return reply(a, nil)
+	case o.State == follow.OfferFailed:
+		return conflict("the job keeps what it has: %s", o.Note)
+	case o.Enforced:
+		return conflict("%s were taken from the job: %s", slurmctl.CompressNodes(o.WantedAtEnd()), o.Note)
+	case o.Over():
+		return conflict("it is over: %s", o.Note)
+	case o.State == follow.OfferAccepted:
+		return false
+	case j.State != row.Running:
+		return conflict("the step has ended")
+	}
+	if k.Answer.Accept == 0 && o.Mandatory {
+		if o.Note == "" {
+			o.Note = "declined"
+			c.Event(j, "offer declined", map[string]any{"kind": o.Kind, "nodes": o.Nodes, "list": slurmctl.CompressNodes(o.Wanted()), "why": "it is mandatory"})
+			follow.ChangeOffer(c, j, o)
+		}
+		a.Note = fmt.Sprintf("it is mandatory: %s are taken from the job at %s", slurmctl.CompressNodes(o.Wanted()), state.ClockText(c, time.Unix(o.Deadline, 0)))
+		return reply(a, nil)
+	}
+	if k.Answer.Accept == 0 {
+		follow.CloseOffer(c, j, follow.OfferDeclined, "declined")
+		return reply(a, nil)
+	}
+	if err := acceptable(c, j, &o, k.Answer.Accept); err != nil {
+		return reply(a, err)
+	}
+	o.State, o.Accepted, o.Answered, o.Note = follow.OfferAccepted, k.Answer.Accept, c.Now.Unix(), ""
+	c.Event(j, "offer accepted", map[string]any{"kind": o.Kind, "nodes": o.Accepted, "list": slurmctl.CompressNodes(o.Wanted())})
+	follow.ChangeOffer(c, j, o)
+	return false
+}
+
+// acceptable checks how many nodes an application accepts.
+func acceptable(c *state.Core, j *state.Job, o *follow.Offer, nodes int) error {
+	size := len(j.Nodes()) + nodes
+	if !o.Grows() {
+		size = len(j.Nodes()) - nodes
+	}
+	switch {
+	case nodes < 0:
+		return api.Errorf(api.ErrInvalid, "to accept %d nodes: want at least 1, or 0 to decline", nodes)
+	case o.Grows() && nodes > o.Nodes:
+		return api.Errorf(api.ErrInvalid, "cannot accept %d nodes: the offer has %d", nodes, o.Nodes)
+	case !o.Grows() && nodes > len(o.List):
+		return api.Errorf(api.ErrInvalid, "cannot give %d nodes back: the job can give %d and keep its smallest number", nodes, len(o.List))
+	case o.Mandatory && nodes < o.Nodes:
+		return api.Errorf(api.ErrInvalid, "cannot give only %d nodes back: the demand is for %d", nodes, o.Nodes)
+	case !o.Grows() && !hold.CanReturn(j, o.List[:nodes]):
+		return api.Errorf(api.ErrInvalid, "to give %d nodes back: jobs cannot be resized here, and companions go as a whole", nodes)
+	case !j.Malleable.Sizes.Has(size):
+		return api.Errorf(api.ErrInvalid, "with %d nodes the job would have %d, which is none of its sizes (%v)", nodes, size, j.Malleable.Sizes)
+	}
+	return nil
+}

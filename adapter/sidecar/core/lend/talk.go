@@ -1,0 +1,71 @@
+package lend
+
+import (
+	"time"
+
+	"github.com/evoslurm/evoslurm/adapter/api"
+	"github.com/evoslurm/evoslurm/adapter/job/request"
+	"github.com/evoslurm/evoslurm/adapter/sidecar/core/adopt"
+	"github.com/evoslurm/evoslurm/adapter/sidecar/core/msg"
+	"github.com/evoslurm/evoslurm/adapter/sidecar/core/state"
+	"github.com/evoslurm/evoslurm/slurmctl"
+)
+
+// A script, user or operator may change the coming steps of a job while the job waits or runs
+// (evosctl update, grow, shrink). The core finds out whether the change is possible before it
+// changes anything: it plans the job as the only job that may move (TryChange). An accepted
+// change is one transaction of the database. Then the sidecar writes the change to Slurm: the
+// marker in the job's comment and, if the job is queued, its size and time limit. When Slurm has
+// accepted that, the sidecar answers the caller. If Slurm refuses, the sidecar undoes the change.
+// If the sidecar is killed in between, it continues from the database. So a change is made only
+// once, and the old request does not come back if the database is lost later.
+
+// MostChanges is how many changes of a job are remembered, so that each is made only once.
+const MostChanges = 4
+
+// ChangeOf returns the request and plan of a job, for the answer to a change.
+func ChangeOf(c *state.Core, j *state.Job) api.Change {
+	a := api.Change{Job: j.SlurmID, Step: j.Step, Profile: j.Profile.String(), Plan: []api.Span{}}
+	if adopt.IsMalleable(j) {
+		a.Bounds = request.BoundsOf(j.Profile, j.Malleable.Max).String()
+	}
+	for i := max(j.Step-1, 0); i < len(j.Plan); i++ {
+		p := j.Plan[i]
+		a.Plan = append(a.Plan, api.Span{Step: i + 1, Start: c.Wall(time.Unix(p.Start, 0)), End: c.Wall(time.Unix(p.End, 0)),
+			Nodes: j.Profile[i].Nodes, NodeList: slurmctl.CompressNodes(p.Nodes)})
+	}
+	return a
+}
+
+// Allocation returns what a job holds now, with the CPUs of its nodes: evolving jobs take whole nodes.
+func Allocation(c *state.Core, j *state.Job) api.Allocation {
+	a := api.Allocation{Ready: true, Job: j.SlurmID, Step: j.Step, Steps: len(j.Profile), Drive: j.Drive, Nodes: len(j.Nodes()), Parts: []api.Part{}}
+	for _, p := range j.Held {
+		part := api.Part{Job: uint32(p.ID), NodeList: p.Nodes, CPUs: make([]int, len(p.Nodes))}
+		for i, name := range p.Nodes {
+			if c.Snapshot != nil {
+				if n, ok := c.Snapshot.Index[name]; ok {
+					part.CPUs[i] = c.Snapshot.Nodes[n].CPUs
+				}
+			}
+		}
+		a.Parts = append(a.Parts, part)
+	}
+	a.Coming, a.Demand = comingStep(c, j), demanded(c, j)
+	return a
+}
+
+// comingStep returns what the job's next step brings and takes, or nil after the last step.
+func comingStep(c *state.Core, j *state.Job) *api.Coming {
+	if j.Step < 1 || j.Last() {
+		return nil
+	}
+	a := &api.Coming{Step: j.Step + 1, Nodes: j.Profile[j.Step].Nodes}
+	if next := j.Next(); next != nil {
+		a.At, a.Arriving, a.Leaving = c.Wall(time.Unix(next.Start, 0)), msg.Without(next.Nodes, j.Nodes()), msg.Without(j.Nodes(), next.Nodes)
+		if !j.Mode.CarriesNodes {
+			a.Arriving, a.Leaving = next.Nodes, j.Nodes()
+		}
+	}
+	return a
+}

@@ -1,0 +1,17 @@
+package msg
+
+import (
+	"time"
+)
+
+// Later returns the later of two times. It ensures that no span ends before it began, even if the
+// clock was set in between.
+func Later(a, b time.Time) time.Time {
+	if a.Before(b) {
+		return b
+	}
+	return a
+}
+
+// MostEnded is how many ended jobs evosqueue --states=all can show.
+const MostEnded = 200

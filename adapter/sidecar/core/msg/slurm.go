@@ -1,0 +1,146 @@
+package msg
+
+import (
+	"slices"
+
+	"github.com/evoslurm/evoslurm/planner"
+	"github.com/evoslurm/evoslurm/slurmctl"
+)
+
+// Occupancy holds when every node of the cluster is in use, in seconds from an origin. It is kept per node,
+// not as a count, because jobs may be eligible for different sets of nodes, and because reservations and
+// promised growths use specific nodes. A node promised to one job is promised to no other job, in whatever
+// partition.
+type Occupancy struct {
+	Origin   int64 // Unix second that counts as 0
+	Busy     [][]planner.NodeBusy
+	Reserved [][]planner.NodeBusy // by others
+
+	Preemption *slurmctl.Preemption // nil: no job yields
+	Tenures    [][]Tenure           // of stock jobs, if some may yield
+}
+
+func NewOccupancy(nodes int, origin int64) *Occupancy {
+	const usual = 2 // intervals per node
+	busy, memory := make([][]planner.NodeBusy, nodes), make([]planner.NodeBusy, usual*nodes)
+	for i := range busy {
+		busy[i] = memory[usual*i : usual*i : usual*(i+1)]
+	}
+	return &Occupancy{Origin: origin, Busy: busy, Reserved: make([][]planner.NodeBusy, nodes)}
+}
+
+// Add marks a node busy during [start, end), in Unix seconds.
+func (o *Occupancy) Add(node int, start, end int64) {
+	if b, ok := o.Interval(node, start, end); ok {
+		o.Busy[node] = append(o.Busy[node], b)
+	}
+}
+
+// Reserve marks a node as reserved by others during [start, end), in Unix seconds.
+func (o *Occupancy) Reserve(node int, start, end int64) {
+	if b, ok := o.Interval(node, start, end); ok {
+		o.Reserved[node] = append(o.Reserved[node], b)
+	}
+}
+
+func (o *Occupancy) Interval(node int, start, end int64) (planner.NodeBusy, bool) {
+	start = max(start-o.Origin, 0)
+	if end != planner.Forever {
+		end -= o.Origin
+	}
+	return planner.NodeBusy{Node: node, Start: start, End: end}, end > start
+}
+
+// Window returns what is in use in a pool of nodes (indices into the cluster's nodes) for a job of a rank. It
+// numbers the nodes by their position in the pool.
+func (o *Occupancy) Window(nodes []int, to Rank) []planner.NodeBusy {
+	return o.Claimed(windowOf(o.Busy, nodes), nodes, to)
+}
+
+// ReservedOn returns what others have reserved of these nodes, in the same form. A job avoids a node that is
+// reserved before its time limit ends, even if the plan gives the node back in time. Slurm does the same, and
+// a job that overruns would block a maintenance.
+func (o *Occupancy) ReservedOn(nodes []int) []planner.NodeBusy { return windowOf(o.Reserved, nodes) }
+
+func windowOf(byNode [][]planner.NodeBusy, nodes []int) []planner.NodeBusy {
+	var all []planner.NodeBusy
+	for i, n := range nodes {
+		for _, b := range byNode[n] {
+			b.Node = i
+			all = append(all, b)
+		}
+	}
+	return all
+}
+
+// Rank decides for which jobs Slurm ends other jobs. It is the zero value if Slurm does not preempt.
+type Rank struct{ Partition, QOS string }
+
+// Tenure is the use of a node by a stock job that Slurm may end for others.
+type Tenure struct {
+	planner.NodeBusy
+	Of Rank
+}
+
+// yields reports whether Slurm ends jobs of rank `of` for a job of rank `to`.
+func (o *Occupancy) yields(of, to Rank) bool {
+	return o.Preemption.Yields(of.Partition, of.QOS, to.Partition, to.QOS)
+}
+
+// Claimed adds the use of the nodes by stock jobs that do not yield to a rank. It numbers the nodes by their
+// position.
+func (o *Occupancy) Claimed(busy []planner.NodeBusy, nodes []int, to Rank) []planner.NodeBusy {
+	if o.Preemption == nil {
+		return busy
+	}
+	for i, n := range nodes {
+		for _, b := range o.Tenures[n] {
+			if !o.yields(b.Of, to) {
+				b.Node = i
+				busy = append(busy, b.NodeBusy)
+			}
+		}
+	}
+	return busy
+}
+
+// preempts reports whether any job on the nodes yields to a rank.
+func (o *Occupancy) preempts(nodes []int, to Rank) bool {
+	return o.Preemption != nil && slices.ContainsFunc(nodes, func(n int) bool {
+		return slices.ContainsFunc(o.Tenures[n], func(t Tenure) bool { return o.yields(t.Of, to) })
+	})
+}
+
+// Sparing plans one job on the nodes as if no job yielded. Like Slurm, it prefers a plan that makes jobs yield
+// only if the job then completes sooner.
+func (o *Occupancy) Sparing(nodes []int, to Rank, plan func(Rank) ([]planner.Planned, error)) ([]planner.Planned, error) {
+	if !o.preempts(nodes, to) {
+		return plan(to)
+	}
+	end := func(planned []planner.Planned, err error) int64 {
+		if err != nil || planned[0].Unfit != "" {
+			return planner.Forever
+		}
+		return planned[0].End()
+	}
+	best, err := plan(Rank{})
+	if taken, takenErr := plan(to); end(taken, takenErr) < end(best, err) {
+		best, err = taken, takenErr
+	}
+	return best, err
+}
+
+// Untouched returns the positions of the nodes on which no job yields to a rank, if a job on other nodes does;
+// otherwise nil.
+func (o *Occupancy) Untouched(nodes []int, to Rank) []int {
+	if !o.preempts(nodes, to) {
+		return nil
+	}
+	rest := []int{}
+	for i, n := range nodes {
+		if !o.preempts([]int{n}, to) {
+			rest = append(rest, i)
+		}
+	}
+	return rest
+}

@@ -1,0 +1,40 @@
+package plan
+
+import (
+	"strings"
+	"time"
+
+	"github.com/evoslurm/evoslurm/adapter/sidecar/core/state"
+	"github.com/evoslurm/evoslurm/slurmctl"
+)
+
+// ExpanderMark is the text in the comment of every expander, unless a site's plugins have
+// overwritten the comment.
+const ExpanderMark = "evox:v1"
+
+// IsExpander reports whether the sidecar created a Slurm job to bring nodes. The job has the name
+// of an expander, and the mark. If the mark is gone, the job must belong to the sidecar, or to the
+// user of the evolving job in its name. Forging an expander gains nothing: see MayBring and
+// clean.
+func IsExpander(c *state.Core, r *slurmctl.Job) bool {
+	own, ours := state.ParseHoldName(r.Name)
+	if !ours {
+		return false
+	}
+	if strings.Contains(r.Comment, ExpanderMark) || IsSelf(c, r) {
+		return true
+	}
+	if j := c.ByID[own.Job]; j != nil {
+		return j.UID == r.UID && own.Step <= len(j.Profile)
+	}
+	known, ever := c.Known[own.Job]
+	return ever && known.UID == r.UID && own.Step <= known.Steps && !r.SubmitTime.Before(known.Submitted)
+}
+
+// IsSelf reports whether the sidecar itself submitted the job, in its own name.
+func IsSelf(c *state.Core, r *slurmctl.Job) bool { return r.User == c.Site.User }
+
+// StillKept reports whether it is too early to try again.
+func StillKept(j *state.Job, now time.Time) bool {
+	return j.Kept != nil && (j.Kept.GivenUp || j.Kept.Look || now.Before(j.Kept.Again))
+}

@@ -1,0 +1,414 @@
+package plan
+
+import (
+	"cmp"
+	"math"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/evoslurm/evoslurm/adapter/sidecar/core/msg"
+	"github.com/evoslurm/evoslurm/adapter/sidecar/core/slurm"
+	"github.com/evoslurm/evoslurm/adapter/sidecar/core/state"
+	"github.com/evoslurm/evoslurm/adapter/sidecar/store/row"
+	"github.com/evoslurm/evoslurm/planner"
+	"github.com/evoslurm/evoslurm/slurmctl"
+)
+
+// batch is a list of candidates that are planned together: they share one set of eligible nodes, Slurm ends
+// the same jobs for them, and no earlier batch competes for these nodes.
+type batch struct {
+	nodes []int
+	rank  msg.Rank
+	Jobs  []slurm.Candidate
+}
+
+// Candidates lists the jobs to plan, most urgent first.
+func Candidates(c *state.Core, s *state.Snapshot, now int64) []slurm.Candidate {
+	var list []slurm.Candidate
+	lowest := slurm.Turn{math.MaxInt, math.MaxUint64} // turn of the last evolving job
+	over, unread := overAccrual(c, s), firstUnread(c, s)
+	for j := range Each(c, c.Active) {
+		if j.State != row.Queued || !plannable(c, s, j, over[j]) {
+			continue
+		}
+		cand, ok := candidateOf(c, s, j, now, unread)
+		if !ok {
+			continue
+		}
+		if cand.Turn.Compare(lowest) < 0 {
+			lowest = cand.Turn
+		}
+		list = append(list, cand)
+	}
+	if len(list) > 0 {
+		list = append(list, StockCandidates(c, s, now, lowest)...)
+	}
+	slices.SortStableFunc(list, MoreUrgent)
+	list = withinShares(c, withoutHeldUp(c, Behind(list)))
+	admit(c, s, list, now)
+	return list
+}
+
+// plannable reports whether a queued job can be planned now, and says why not. It sets the job's priority. The
+// age of a job that is over a limit of accrual does not count (see overAccrual).
+func plannable(c *state.Core, s *state.Snapshot, j *state.Job, over bool) bool {
+	if j.Reason, j.Unfit = (state.Reason{}), ""; j.Kept != nil {
+		if dropPlan(c, j, j.Kept.Text); StillKept(j, c.Now) {
+			return false
+		}
+		j.Kept = nil
+	}
+	why := NotEligible(&j.Record)
+	slurm.EligibleAgain(c, j, why == "" && !over, s.Taken)
+	if j.Priority = j.Record.Priority; !over {
+		j.Priority = slurm.PriorityOf(c, j, s.Taken)
+	}
+	if why != "" {
+		dropPlan(c, j, why)
+		return false
+	}
+	if j.Asked == nil {
+		j.Reason = state.Because(state.WhyRequestUnread)
+		return false // it keeps its plan
+	}
+	if len(slurm.Partitions(j)) > 1 {
+		if _, known := slurm.RulesSince(c, time.Time{}); !known {
+			j.Reason = state.Because(state.WhyLimitsUnread)
+			return false // it keeps its plan
+		}
+	}
+	return true
+}
+
+// candidateOf returns a queued job as a candidate. It reports false if the job can be placed nowhere, or must
+// wait for a job that is not adopted yet.
+func candidateOf(c *state.Core, s *state.Snapshot, j *state.Job, now int64, unread slurm.Candidate) (slurm.Candidate, bool) {
+	nodes, choices, err := slurm.PlacesOf(c, s, j)
+	if err != nil {
+		dropPlan(c, j, err.Error())
+		return slurm.Candidate{}, false
+	}
+	cand := slurm.Candidate{Job: j, Earliest: now, Record: &j.Record, Turn: slurm.Turn{TierOf(c, &j.Record, false), j.Priority}, Nodes: nodes, Choices: choices,
+		Profile: j.Profile, Rank: slurm.RankOf(c, &j.Record)}
+	if mayChoose(j) {
+		if cand.Molds, err = alternatives(c, j); err != nil {
+			dropPlan(c, j, err.Error())
+			return slurm.Candidate{}, false
+		}
+		cand.Profile = j.Moldable.Alternatives[cand.Molds[0]]
+	}
+	if unread.Record != nil && len(j.Plan) == 0 && JustSubmitted(s, cand.Record) && MoreUrgent(unread, unaged(c, cand.Record)) < 0 {
+		j.Reason = state.Reason{Kind: state.WhyEarlierUnread, Job: uint32(unread.Record.ID)}
+		return slurm.Candidate{}, false
+	}
+	if !j.Begin.IsZero() {
+		cand.Earliest = max(now, j.Begin.Unix())
+	}
+	return cand, true
+}
+
+// firstUnread returns the most urgent job that was just submitted and is not adopted yet, or a candidate
+// without a record if there is none. Requests are not read in the order of submission, and a job that was
+// submitted beside such a job and comes after it must not begin before it.
+func firstUnread(c *state.Core, s *state.Snapshot) (first slurm.Candidate) {
+	for id := range c.Coming {
+		r := s.ByID[id]
+		if r == nil || !JustSubmitted(s, r) || !IsComing(c, id) {
+			continue
+		}
+		if cand := unaged(c, r); first.Record == nil || MoreUrgent(cand, first) < 0 {
+			first = cand
+		}
+	}
+	return first
+}
+
+// unaged returns a job with the turn that Slurm gives it: a job that was just submitted has no age to count.
+func unaged(c *state.Core, r *slurmctl.Job) slurm.Candidate {
+	return slurm.Candidate{Record: r, Turn: slurm.Turn{TierOf(c, r, false), r.Priority}}
+}
+
+// JustSubmitted reports whether a job is so new that its request may still be unread. A job with a future
+// submit time does not count: no job should wait until then.
+func JustSubmitted(s *state.Snapshot, r *slurmctl.Job) bool {
+	return s.Taken.Sub(r.SubmitTime).Abs() <= 5*time.Second
+}
+
+// Behind moves jobs whose request grew while they waited behind jobs that were submitted before that. So the
+// change delays no other job's planned start.
+func Behind(list []slurm.Candidate) []slurm.Candidate {
+	for i := len(list) - 1; i >= 0; i-- {
+		cand := list[i]
+		if cand.Job == nil || cand.Job.Behind.IsZero() {
+			continue
+		}
+		last := i
+		for k := i + 1; k < len(list); k++ {
+			since := list[k].Record.SubmitTime
+			if other := list[k].Job; other != nil {
+				since = msg.Later(since, other.Behind)
+			}
+			if since.Before(cand.Job.Behind) {
+				last = k
+			}
+		}
+		copy(list[i:last], list[i+1:last+1])
+		list[last] = cand
+	}
+	return list
+}
+
+// MoreUrgent orders candidates as Slurm does: by their turn, then by submission.
+func MoreUrgent(a, b slurm.Candidate) int {
+	return cmp.Or(b.Turn.Compare(a.Turn), a.Record.SubmitTime.Compare(b.Record.SubmitTime), cmp.Compare(a.Record.ID, b.Record.ID))
+}
+
+// StockCandidates lists pending stock jobs that Slurm would start before the last of the evolving jobs.
+func StockCandidates(c *state.Core, s *state.Snapshot, now int64, lowest slurm.Turn) []slurm.Candidate {
+	waiting := make([]slurm.Candidate, 0, min(c.Config.StockJobs, len(s.Jobs)))
+	for i := range s.Jobs {
+		r := &s.Jobs[i]
+		if r.State != slurmctl.Pending || r.Reservation != "" || !slurm.Queues(r) {
+			continue
+		}
+		its := slurm.Turn{TierOf(c, r, true), r.Priority}
+		if its.Compare(lowest) < 0 || c.Owner(r.ID) != nil || IsExpander(c, r) {
+			continue
+		}
+		waiting = append(waiting, slurm.Candidate{Record: r, Turn: its})
+	}
+	slices.SortStableFunc(waiting, MoreUrgent)
+	list := make([]slurm.Candidate, 0, min(len(waiting), c.Config.StockJobs))
+	for _, w := range waiting {
+		if len(list) == c.Config.StockJobs {
+			break
+		}
+		r, its := w.Record, w.Turn
+		nodes, err := slurm.Eligible(s, r, nil)
+		if err != nil || len(nodes) == 0 {
+			continue
+		}
+		limit := min(slurm.Seconds(r.TimeLimit)+UntilLook, planner.MaxDuration)
+		count := r.NumNodes
+		if !r.Exclusive && count == 1 { // it shares its node: count whole nodes by CPUs
+			per := max(s.Nodes[nodes[0]].CPUs, 1)
+			count = (r.NumCPUs*r.ArrayTasks + per - 1) / per
+		} else {
+			count *= max(r.ArrayTasks, 1)
+		}
+		count = min(max(count, 1), len(nodes))
+		list = append(list, slurm.Candidate{Record: r, Turn: its, Nodes: nodes, Profile: planner.Profile{{Duration: max(limit, 1), Nodes: count}}, Earliest: now, Rank: slurm.RankOf(c, r)})
+	}
+	return list
+}
+
+// UntilLook is how many seconds later than planned Slurm may start a stock job. It does so when it next looks
+// at its queue, with a plan and holds that are a few seconds old by then. If the plan had the next job begin
+// right where the stock job would end, that job's hold would keep the stock job from starting, and would move
+// on without end.
+const UntilLook = 30
+
+// NotEligible returns why Slurm does not consider a pending job at present, or "".
+func NotEligible(r *slurmctl.Job) string {
+	switch {
+	case r.Priority == 0:
+		return "held: " + r.Reason
+	case r.Reason == "Dependency", r.Reason == "DependencyNeverSatisfied":
+		return "waits for another job (" + r.Reason + ")"
+	}
+	return ""
+}
+
+// OrderedBatches is how many batches strictly keep the order of the list. A batch is one request to a
+// strategy. If two partitions that share nodes alternate in a long queue, every job would be a batch.
+const OrderedBatches = 50
+
+// Batches groups the candidates so that no job overtakes another one. A job joins the last batch that competes
+// for any of its nodes if that batch has the same nodes; otherwise it opens a new batch. After OrderedBatches
+// batches, far back in the queue, it joins any batch with the same nodes: these jobs move forward before their
+// start comes near. A job of several partitions is a batch of its own; far back, it counts in the partition of
+// its current plan.
+func Batches(s *state.Snapshot, list []slurm.Candidate) []*batch {
+	var all []*batch
+	for _, cand := range list {
+		var found *batch
+		if len(all) >= OrderedBatches {
+			cand = cand.Chosen(s)
+		}
+		for i := len(all) - 1; i >= 0; i-- {
+			same := cand.Choices == nil && all[i].Jobs[0].Choices == nil && sameNodes(all[i].nodes, cand.Nodes) && all[i].rank == cand.Rank
+			if same {
+				found = all[i]
+			}
+			if same || i < OrderedBatches && overlap(all[i].nodes, cand.Nodes) {
+				break
+			}
+		}
+		if found == nil {
+			found = &batch{nodes: cand.Nodes, rank: cand.Rank}
+			if len(all) == 0 { // most jobs are in the first batch
+				found.Jobs = make([]slurm.Candidate, 0, len(list))
+			}
+			all = append(all, found)
+		}
+		found.Jobs = append(found.Jobs, cand)
+	}
+	return all
+}
+
+// sameNodes reports whether two lists are equal. Jobs with the same wishes share one list, and such a list is
+// not compared with itself.
+func sameNodes(a, b []int) bool {
+	return len(a) == len(b) && (len(a) == 0 || &a[0] == &b[0] || slices.Equal(a, b))
+}
+
+// overlap reports whether two ascending lists share a member.
+func overlap(a, b []int) bool {
+	for len(a) > 0 && len(b) > 0 {
+		switch {
+		case a[0] < b[0]:
+			a = a[1:]
+		case a[0] > b[0]:
+			b = b[1:]
+		default:
+			return true
+		}
+	}
+	return false
+}
+
+// pool returns jobs on some nodes as the planner sees them, without what is busy.
+func pool(c *state.Core, s *state.Snapshot, o *msg.Occupancy, nodes []int, list []slurm.Candidate) planner.Pool {
+	pool := planner.Pool{Nodes: len(nodes), Reserved: o.ReservedOn(nodes), Jobs: make([]planner.PoolJob, 0, len(list))}
+	spots := newSpots(s, nodes)
+	for i, cand := range list {
+		limit, driver := planner.ExpandLimit(1), -1
+		var prefer []int
+		if cand.Job != nil {
+			if cand.Job.Mode.ScriptSpansSteps {
+				driver = planner.Lowest // Slurm runs the batch script there
+			}
+			limit = ExpandLimit(c, cand.Job)
+			for _, p := range cand.Profiles() {
+				limit = min(limit, msg.PadLimit(p, slurm.Margin(c), ExpandLimit(c, cand.Job)))
+			}
+			prefer = spots.preferred(s, cand.Job)
+		}
+		one := planner.PoolJob{
+			Job: planner.Job{ID: strconv.Itoa(i), Submit: cand.Earliest - o.Origin,
+				Profile: planner.Pad(cand.Profile, slurm.Margin(c)), ExpandLimit: limit},
+			Driver: driver, Prefer: prefer, Limits: limits(c, cand, 0), Others: cand.Job == nil,
+		}
+		if cand.Job != nil && cand.Job.Mode.BringsNodes {
+			one.Bring = BringSeconds + startedLate
+		}
+		if cand.Molds != nil {
+			one.By = cand.Job.Moldable.By
+			for k, p := range cand.Profiles() {
+				if k > 0 {
+					one.Alternatives = append(one.Alternatives, planner.Pad(p, slurm.Margin(c)))
+				}
+				one.AlternativeLimits = append(one.AlternativeLimits, limits(c, cand, k))
+			}
+		}
+		pool.Jobs = append(pool.Jobs, one)
+	}
+	return pool
+}
+
+// spots holds the positions of the cluster's nodes in a pool.
+type spots struct {
+	pool []int
+	at   []int  // -1: not in the pool
+	seen []bool // by position; scratch
+}
+
+func newSpots(s *state.Snapshot, pool []int) *spots {
+	p := &spots{pool: pool, at: slices.Repeat([]int{-1}, len(s.Nodes)), seen: make([]bool, len(pool))}
+	for i, n := range pool {
+		p.at[n] = i
+	}
+	return p
+}
+
+func (p *spots) preferred(s *state.Snapshot, j *state.Job) []int {
+	plan, known := j.Coming(), &j.PlacedIn
+	if len(plan) == 0 {
+		return nil
+	}
+	if !msg.Same(known.Plan, plan) || known.Layout != s.Layout || !msg.Same(known.Pool, p.pool) && !slices.Equal(known.Pool, p.pool) {
+		known.At = p.of(s, plan)
+	}
+	known.Plan, known.Pool, known.Layout = plan, p.pool, s.Layout
+	return known.At
+}
+
+// of returns the ascending positions of all nodes of some steps.
+func (p *spots) of(s *state.Snapshot, steps []msg.PlannedStep) []int {
+	count := 0
+	for _, step := range steps {
+		for k, name := range step.Nodes {
+			var n int
+			if k < len(step.At) && step.At[k] < len(s.Nodes) && s.Nodes[step.At[k]].Name == name {
+				n = step.At[k]
+			} else if i, ok := s.Index[name]; ok {
+				n = i
+			} else {
+				continue
+			}
+			if i := p.at[n]; i >= 0 && !p.seen[i] {
+				p.seen[i] = true
+				count++
+			}
+		}
+	}
+	all := make([]int, 0, count)
+	for i := 0; len(all) < count; i++ {
+		if p.seen[i] {
+			p.seen[i] = false
+			all = append(all, i)
+		}
+	}
+	return all
+}
+
+// startedLate is how many seconds later than planned a job may start: Slurm itself starts it then.
+const startedLate = int64(MirrorDelay / time.Second)
+
+// limits returns the time limits of a waiting job with one of its profiles, from its start or, for a chain,
+// from the start of each step.
+func limits(c *state.Core, cand slurm.Candidate, k int) []int64 {
+	if cand.Job == nil {
+		return []int64{slurm.Seconds(cand.Record.TimeLimit)}
+	}
+	choice := 0
+	if cand.Molds != nil {
+		choice = cand.Molds[k]
+	} else if m := cand.Job.Moldable; m != nil {
+		choice = m.Choice
+	}
+	if !cand.Job.Mode.StepsAreJobs {
+		return []int64{slurm.Seconds(limitOnceStarted(cand.Job, cand.Record, choice, 0)) + startedLate}
+	}
+	limits := make([]int64, len(cand.Profiles()[k]))
+	for i := range limits {
+		limits[i] = LimitOfAs(c, cand.Job, i, choice) + startedLate
+	}
+	return limits
+}
+
+// ExpandLimit returns the job's own expand limit, or else the larger one of the site's and the current
+// strategy's.
+func ExpandLimit(c *state.Core, j *state.Job) planner.ExpandLimit {
+	if j.ExpandLimit == 0 {
+		return max(c.Config.ExpandLimit, c.Strategy.ExpandLimit)
+	}
+	return j.ExpandLimit
+}
+
+// dropPlan removes a job's plan and records why.
+func dropPlan(c *state.Core, j *state.Job, why string) {
+	j.Unfit, j.Reason = why, state.Saying(state.WhyNotPlanned, why)
+	c.StorePlan(j, nil)
+}

@@ -1,0 +1,135 @@
+package plan
+
+import (
+	"github.com/evoslurm/evoslurm/adapter/sidecar/core/msg"
+	"github.com/evoslurm/evoslurm/adapter/sidecar/core/slurm"
+	"github.com/evoslurm/evoslurm/adapter/sidecar/core/state"
+	"github.com/evoslurm/evoslurm/adapter/sidecar/store/row"
+	"github.com/evoslurm/evoslurm/planner"
+)
+
+// ProblemOf returns the problem of a list, with what is certain.
+func ProblemOf(c *state.Core, s *state.Snapshot, o *msg.Occupancy, list []slurm.Candidate) *msg.Problem {
+	now := s.Taken.Unix()
+	p := &msg.Problem{Jobs: len(list) + len(c.Active), Skew: c.Skew, Margin: slurm.Margin(c), Expand: c.Config.ExpandLimit, Occupied: o, Peaks: peaks(c, s, now), Names: make([]string, len(s.Nodes))}
+	for i, n := range s.Nodes {
+		p.Names[i] = n.Name
+	}
+	for _, cand := range list {
+		most := 0
+		for _, one := range cand.Profiles() {
+			most = max(most, len(one))
+		}
+		p.Steps += most
+	}
+	for _, j := range c.Active {
+		p.Steps += len(j.Plan)
+	}
+	for i, b := range Batches(s, list) {
+		p.Batches = append(p.Batches, ProblemBatch(c, s, p.Occupied, b))
+		if i < len(c.Last) {
+			p.Batches[i].Last, p.Batches[i].Was = c.Last[i], c.Made[i]
+		}
+	}
+	return p
+}
+
+func ProblemBatch(c *state.Core, s *state.Snapshot, o *msg.Occupancy, b *batch) msg.ProblemBatch {
+	all := msg.ProblemBatch{Rank: b.rank, Present: -1}
+	for _, cand := range b.Jobs {
+		j := msg.ProblemJob{Profiles: cand.Profiles(), Molds: cand.Molds}
+		if cand.Job != nil {
+			j.ID, j.Limited = cand.Job.BaseID(), cand.Job.ExpandLimit != 0
+		}
+		all.Jobs = append(all.Jobs, j)
+	}
+	choices := b.Jobs[0].Choices
+	if choices == nil {
+		choices = [][]int{b.nodes}
+	} else {
+		all.Present = b.Jobs[0].Present(s)
+	}
+	for _, nodes := range choices {
+		all.Places = append(all.Places, msg.Place{Nodes: nodes, Pool: pool(c, s, o, nodes, b.Jobs), Untouched: o.Untouched(nodes, b.rank), Pinned: pinned(c, s, nodes, o.Origin)})
+	}
+	return all
+}
+
+// TakePlans stores the plans.
+func TakePlans(c *state.Core, in msg.Planned) {
+	c.Last, c.Made = in.Last, in.Made
+	for _, err := range in.Errors {
+		c.Log.WithError(err).Error("planning failed: the plan stays as it was")
+	}
+	for _, p := range in.Jobs {
+		j := c.ByID[p.Job]
+		switch {
+		case j == nil || j.Runs():
+		case p.Unfit != "":
+			dropPlan(c, j, p.Unfit)
+		default:
+			plan := make([]msg.PlannedStep, len(p.Steps))
+			for i, step := range p.Steps {
+				plan[i] = msg.PlannedStep{Start: step.Start, End: step.End, Nodes: step.Nodes, At: step.At}
+			}
+			if mayChoose(j) && len(p.Options) > 0 {
+				mold(c, j, p.Choice, p.Options)
+			}
+			c.StorePlan(j, plan)
+			if why := slurm.WaitsForLower(c, c.Snapshot, j); why != "" && j.Reason.Words() == "" {
+				j.Reason = state.Saying(state.WhyWaitsForLower, why)
+			}
+		}
+	}
+}
+
+// pinned returns the plans of running jobs, as far as they use these nodes.
+func pinned(c *state.Core, s *state.Snapshot, nodes []int, origin int64) []planner.Placement {
+	var all []planner.Placement
+	for _, j := range c.Active {
+		if !j.Runs() || len(j.Plan) == 0 {
+			continue
+		}
+		var p planner.Placement
+		used := false
+		for i, step := range j.Plan {
+			if i == 0 {
+				p.Start = step.Start - origin
+			}
+			names := step.Nodes
+			if j.Kept != nil && i >= j.Step {
+				names = state.Common(j.Nodes(), names)
+			}
+			n := len(slurm.Local(s, nodes, names))
+			used = used || n > 0
+			p.Steps = append(p.Steps, planner.Step{Duration: max(step.End-step.Start, 0), Nodes: n})
+		}
+		if used {
+			all = append(all, p)
+		}
+	}
+	return all
+}
+
+// peaks returns all nodes that a running job has at any time from now until its end, as if it did not evolve.
+func peaks(c *state.Core, s *state.Snapshot, origin int64) []msg.Peak {
+	var all []msg.Peak
+	for _, j := range c.Active {
+		if !j.Runs() && j.State != row.Starting || len(j.Plan) == 0 {
+			continue
+		}
+		end := j.Plan[len(j.Plan)-1].End + slurm.Margin(c)
+		steps := j.Plan
+		if j.Kept != nil {
+			steps = slurm.Promised(j, origin)
+		}
+		for _, step := range steps {
+			for _, name := range step.Nodes {
+				if n, ok := s.Index[name]; ok {
+					all = append(all, msg.Peak{n, origin, end})
+				}
+			}
+		}
+	}
+	return all
+}

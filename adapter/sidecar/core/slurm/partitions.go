@@ -1,0 +1,158 @@
+package slurm
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/evoslurm/evoslurm/adapter/sidecar/core/msg"
+	"github.com/evoslurm/evoslurm/adapter/sidecar/core/state"
+	"github.com/evoslurm/evoslurm/slurmctl"
+)
+
+// A job of several partitions runs in one of them, with all its nodes. It is planned in each partition that
+// suits it, gets the plan that completes first, and is moved to that partition when it is released. The nodes
+// of its plan show which partition that is.
+
+// RefusedFor is how long a job avoids a partition that Slurm refused to it.
+const RefusedFor = 10 * time.Minute
+
+// Partitions returns the partitions that the job was submitted to, or that others moved it to since.
+func Partitions(j *state.Job) []string {
+	asked := strings.Split(j.Partition, ",")
+	if r := j.Record.Partition; r != "" && (strings.Contains(r, ",") || !slices.Contains(asked, r)) {
+		return strings.Split(r, ",")
+	}
+	return asked
+}
+
+// Unsuited returns why a job cannot run in one of its partitions, or "" if it can.
+func Unsuited(c *state.Core, s *state.Snapshot, j *state.Job, name string) string {
+	p, known := s.Partitions[name]
+	limit := j.Record.TimeLimit
+	switch {
+	case !known:
+		return "partition " + name + " is not known"
+	case !p.Up:
+		return "partition " + name + " is not up"
+	case !Driven(c, name):
+		return "partition " + name + " has no evolving jobs here"
+	case p.MaxTime > 0 && (limit == slurmctl.Unlimited || limit > p.MaxTime):
+		return fmt.Sprintf("partition %s allows %v", name, p.MaxTime)
+	case p.MaxNodes > 0 && j.Profile.Peak() > p.MaxNodes:
+		return fmt.Sprintf("partition %s allows %d nodes", name, p.MaxNodes)
+	case j.Profile[0].Nodes < p.MinNodes:
+		return fmt.Sprintf("partition %s allows no fewer than %d nodes", name, p.MinNodes)
+	case c.Now.Before(j.RefusedIn[name].Until):
+		return fmt.Sprintf("partition %s: %s", name, j.RefusedIn[name].Why)
+	}
+	return forbids(c, j, name)
+}
+
+// InPartition returns the job's record with one of its partitions.
+func InPartition(r *slurmctl.Job, name string) *slurmctl.Job {
+	one := *r
+	one.Partition = name
+	return &one
+}
+
+// choices returns the nodes that a job may have in each of its suitable partitions, in the order given.
+func choices(c *state.Core, s *state.Snapshot, j *state.Job) ([][]int, error) {
+	var all [][]int
+	var why []string
+	for _, name := range Partitions(j) {
+		if text := Unsuited(c, s, j, name); text != "" {
+			why = append(why, text)
+			continue
+		}
+		nodes, err := Eligible(s, InPartition(&j.Record, name), j.GRES)
+		switch {
+		case err != nil:
+			why = append(why, err.Error())
+		case len(nodes) < j.Profile.Peak():
+			why = append(why, fmt.Sprintf("partition %s has %d nodes for it", name, len(nodes)))
+		default:
+			all = append(all, nodes)
+		}
+	}
+	if len(all) == 0 {
+		return nil, errors.New("no partition suits it: " + strings.Join(why, "; "))
+	}
+	return all, nil
+}
+
+// PlacesOf returns the nodes that a queued job may have. If several partitions are still possible, it also
+// returns the nodes of each.
+func PlacesOf(c *state.Core, s *state.Snapshot, j *state.Job) ([]int, [][]int, error) {
+	if len(Partitions(j)) == 1 {
+		nodes, err := Eligible(s, &j.Record, j.GRES)
+		return nodes, nil, err
+	}
+	choices, err := choices(c, s, j)
+	if err != nil || len(choices) == 1 {
+		return union(choices), nil, err
+	}
+	return union(choices), choices, nil
+}
+
+// union joins ascending lists.
+func union(lists [][]int) []int {
+	all := slices.Concat(lists...)
+	slices.Sort(all)
+	return slices.Compact(all)
+}
+
+// PartitionFor returns the partition of the job's plan, or "" if there is no choice.
+func PartitionFor(c *state.Core, s *state.Snapshot, j *state.Job) string {
+	names := Partitions(j)
+	if len(names) < 2 || s == nil || len(j.Plan) == 0 {
+		return ""
+	}
+	for _, name := range names {
+		if Unsuited(c, s, j, name) == "" && len(msg.Without(j.Planned(), s.Partitions[name].Nodes)) == 0 {
+			return name
+		}
+	}
+	return ""
+}
+
+// RecordFor returns the job's record with the chosen partition: the links of a chain must run in the partition
+// of the first link.
+func RecordFor(c *state.Core, s *state.Snapshot, j *state.Job) *slurmctl.Job {
+	if strings.Contains(j.Record.Partition, ",") {
+		if name := PartitionFor(c, s, j); name != "" {
+			return InPartition(&j.Record, name)
+		}
+	}
+	return &j.Record
+}
+
+// Chosen returns the candidate in the partition of its current plan, or in the first one.
+func (cand Candidate) Chosen(s *state.Snapshot) Candidate {
+	if len(cand.Choices) > 0 {
+		cand.Nodes = cand.Choices[max(cand.Present(s), 0)]
+		cand.Choices = nil
+	}
+	return cand
+}
+
+// Present returns the choice that has all nodes of the candidate's plan, or -1 if none has.
+func (cand Candidate) Present(s *state.Snapshot) int {
+	planned := cand.Job.Planned()
+	return slices.IndexFunc(cand.Choices, func(nodes []int) bool {
+		return len(planned) > 0 && len(Local(s, nodes, planned)) == len(planned)
+	})
+}
+
+// PartitionShown returns the partition that the job runs in or is planned in, or else all of its partitions.
+func PartitionShown(c *state.Core, j *state.Job) string {
+	if j.Runs() {
+		return PartitionOf(j)
+	}
+	if name := PartitionFor(c, c.Snapshot, j); name != "" {
+		return name
+	}
+	return j.Partition
+}

@@ -1,0 +1,58 @@
+package slurm
+
+import (
+	"strings"
+	"time"
+
+	"github.com/evoslurm/evoslurm/adapter/sidecar/core/msg"
+	"github.com/evoslurm/evoslurm/adapter/sidecar/core/state"
+	"github.com/evoslurm/evoslurm/planner"
+	"github.com/evoslurm/evoslurm/slurmctl"
+)
+
+// Candidate is a pending job in the order of the list: an evolving job, or a stock job of higher priority,
+// which no evolving job may overtake.
+type Candidate struct {
+	Job      *state.Job    // nil: stock
+	Record   *slurmctl.Job // Slurm's record
+	Turn     Turn
+	Nodes    []int   // eligible
+	Choices  [][]int // eligible nodes by partition, if it has several; it gets one of them
+	Profile  planner.Profile
+	Molds    []int // possible alternatives of a moldable job, profile's first; nil: there is no choice
+	Earliest int64 // Unix second
+	Rank     msg.Rank
+}
+
+// Queues reports whether a pending job waits only for its turn or for nodes, and not for something outside of
+// the plan (a begin time, another job, a limit of its account).
+func Queues(r *slurmctl.Job) bool {
+	switch r.Reason {
+	case "None", "Priority", "Resources":
+		return r.Priority > 0
+	}
+	return r.Priority > 0 && (strings.HasPrefix(r.Reason, "ReqNodeNotAvail") || strings.HasPrefix(r.Reason, "Nodes required for job"))
+}
+
+// Seconds converts a time limit to whole seconds for the planner.
+func Seconds(limit time.Duration) int64 {
+	if s := int64(limit / time.Second); limit != slurmctl.Unlimited && s < planner.MaxDuration {
+		return s
+	}
+	return planner.MaxDuration
+}
+
+// Margin is how much longer released nodes count as busy, in seconds.
+func Margin(c *state.Core) int64 { return int64(c.Config.Margin / time.Second) }
+
+// Profiles returns the possible profiles of the candidate, which gets one of them.
+func (cand Candidate) Profiles() []planner.Profile {
+	if cand.Molds == nil {
+		return []planner.Profile{cand.Profile}
+	}
+	all := make([]planner.Profile, len(cand.Molds))
+	for i, k := range cand.Molds {
+		all[i] = cand.Job.Moldable.Alternatives[k]
+	}
+	return all
+}

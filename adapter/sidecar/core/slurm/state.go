@@ -1,0 +1,14 @@
+package slurm
+
+import (
+	"github.com/evoslurm/evoslurm/adapter/sidecar/core/state"
+	"github.com/evoslurm/evoslurm/slurmctl"
+)
+
+// Reach returns how many seconds away the job's time limit in Slurm is.
+func Reach(j *state.Job, now int64) int64 {
+	if j.Record.EndTime.IsZero() || j.Record.TimeLimit == slurmctl.Unlimited {
+		return Seconds(j.Record.TimeLimit)
+	}
+	return max(j.Record.EndTime.Unix()-now, 0)
+}

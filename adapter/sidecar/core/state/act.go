@@ -1,0 +1,46 @@
+package state
+
+import (
+	"errors"
+	"time"
+
+	"github.com/evoslurm/evoslurm/slurmctl"
+)
+
+// The sidecar retries a failed action less and less often, but a growth not forever. When it gives
+// up a growth, the job stays in its step with its nodes, and nothing is held for it. Evosctl next
+// reports that to the script. The next call of evosctl next makes the core plan the growth again.
+
+const (
+	// MostPause limits the pause after a failed action. If Slurm or its
+	// database does not answer, outagePause limits it, so that due actions follow soon after
+	// the outage.
+	MostPause   = 5 * time.Minute
+	outagePause = 30 * time.Second
+)
+
+// Outage reports whether an action failed for a reason unrelated to the job.
+func Outage(err error) bool {
+	return Transient(err) || errors.Is(err, slurmctl.ErrNoSlurmdbd) || errors.Is(err, slurmctl.ErrDBIndex)
+}
+
+// Failed counts a failed action of the job, and sets when to try it again.
+func (j *Job) Failed(action string, err error, now time.Time, wall func(time.Time) time.Time) {
+	j.Failures++
+	most := MostPause
+	if Outage(err) {
+		most = outagePause
+	} else if j.Failing.IsZero() {
+		j.Failing = now
+	}
+	pause := min(250*time.Millisecond<<min(j.Failures, 11), most)
+	j.RetryAt = now.Add(pause)
+	j.Reason = Reason{Kind: WhyFailed, What: action, Tries: j.Failures, At: wall(j.RetryAt), Text: err.Error()}
+}
+
+// ParksKey identifies whose expanders are parked, and where. The core learns that from the output of a user's
+// process, so it applies to no other user.
+type ParksKey struct {
+	UID            uint32
+	Partition, QOS string
+}

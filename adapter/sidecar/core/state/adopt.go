@@ -1,0 +1,88 @@
+package state
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/evoslurm/evoslurm/adapter/api"
+	"github.com/evoslurm/evoslurm/adapter/job/request"
+	"github.com/evoslurm/evoslurm/adapter/sidecar/store/row"
+	"github.com/evoslurm/evoslurm/slurmctl"
+)
+
+// parts lists the Slurm jobs of the job.
+func (j *Job) parts() []row.Part { return j.PartsBy(slurmctl.CompressNodes) }
+
+func (j *Job) PartsBy(text func([]string) string) []row.Part {
+	var rows []row.Part
+	for i, id := range j.Chain {
+		rows = append(rows, row.Part{SlurmID: uint32(id), Step: i + 1})
+	}
+	if !j.Mode.StepsAreJobs {
+		for _, p := range j.Held {
+			rows = append(rows, row.Part{SlurmID: uint32(p.ID), Step: p.Step, NodeList: text(p.Nodes)})
+		}
+	}
+	return rows
+}
+
+// RequestRead holds the request of a Slurm job, or why the request is not known.
+type RequestRead struct {
+	Request         slurmctl.JobRequest
+	User            *slurmctl.User
+	UserErr         error // why the user is not known
+	Err             error
+	Script          string        // the node of the batch script, if the job was found running; "" if not known
+	SuspendedBefore time.Duration // how long Slurm had suspended such a job by then
+	Known           bool
+
+	Tries int       // failed attempts to understand the request
+	Again time.Time // when the next attempt is due
+}
+
+// Why returns why the request is not understood, or why its user is not known.
+func (a *RequestRead) Why() error { return errors.Join(a.Err, a.UserErr) }
+
+// Understood returns the request, or nil if it is not known.
+func (a *RequestRead) Understood() *slurmctl.JobRequest {
+	if a.Err != nil {
+		return nil
+	}
+	return &a.Request
+}
+
+// GID returns the group of the job's user, or 0 if it is not known.
+func (a RequestRead) GID() uint32 {
+	if a.User == nil {
+		return 0
+	}
+	return a.User.GID
+}
+
+// Transient reports whether the same request may succeed later.
+func Transient(err error) bool {
+	return errors.Is(err, slurmctl.ErrUnreachable) || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)
+}
+
+// Script holds what the batch script of a job asks for, if the job's comment does not have the whole request.
+type Script struct {
+	Given request.Request
+	Asked bool
+	Err   error
+	Known bool
+
+	Tries int       // failed tries
+	Again time.Time // when it is read again
+}
+
+// A parked job that cannot be driven, because it was refused or because Slurm refuses to start it, would wait
+// in Slurm's queue without end. evosqueue shows the reason from the start. After give_up, the site's policy
+// (undriven) keeps the job, releases it as a stock job, or cancels it.
+
+// Refused holds a job with a marker that the sidecar does not drive.
+type Refused struct {
+	api.Job
+	Since time.Time
+	Again time.Time // when the next attempt to release or cancel it follows
+}

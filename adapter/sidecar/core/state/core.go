@@ -1,0 +1,201 @@
+package state
+
+import (
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/evoslurm/evoslurm/adapter/api"
+	"github.com/evoslurm/evoslurm/adapter/internal/config"
+	"github.com/evoslurm/evoslurm/adapter/internal/drivemode"
+	"github.com/evoslurm/evoslurm/adapter/sidecar/core/msg"
+	"github.com/evoslurm/evoslurm/adapter/sidecar/store/row"
+	"github.com/evoslurm/evoslurm/planner"
+	"github.com/evoslurm/evoslurm/slurmctl"
+)
+
+// Core holds all state. It is not safe for concurrent use.
+type Core struct {
+	Site    msg.Site
+	Config  config.Config
+	Now     time.Time     // of the current step, by the core's own clock
+	Skew    time.Duration // how far the machine's clock is ahead of the core's, see clock.go
+	Effects []msg.Effect  // of the current step, so far
+	Log     note
+
+	Observed
+	Jobs
+	Holds
+	Prices prices
+	underway
+
+	Strategy msg.Strategy
+	Planning bool      // a plan was asked for, and act waits for it
+	Looking  *Managing // a malleability policy was asked, and act waits for it; nil if none was
+
+	Handling  *msg.Handling // never nil
+	FaultTold time.Time     // when to log a fault of a policy again
+	Stopping  bool
+	Started   time.Time
+
+	Quiet   quiet
+	Tick    time.Time     // of the last step
+	Wait    time.Duration // after which the next step was due at the latest
+	Awake   time.Time     // since when there was no pause
+	Stepped time.Time     // when the machine's clock was last set
+}
+
+// Observed holds what was last seen of Slurm.
+type Observed struct {
+	SlurmConfig slurmctl.Config
+	SlurmUser   uint32
+	ConfigRead  time.Time
+	Facts       SiteFacts
+	Ageing      slurmctl.Ageing
+	Calculated  time.Time      // last known calculation of Slurm's priorities
+	AccrualRead time.Time      // see ReadAccrual
+	Drive       drivemode.Mode // the drive mode that Auto selects here
+	DriveReason string
+
+	Snapshot   *Snapshot
+	Survey     *api.Cluster // SurveyOf, as it is shown
+	SurveyOf   *Snapshot
+	LastErr    error // of the last poll; nil if it worked
+	Twin       error // another sidecar drives the cluster; nil if none was seen
+	CycleCalls int   // number of Slurm commands in the last cycle and since the one before
+	Calls      uint64
+	countsFrom time.Time // see CountsStand
+
+	Suspect map[string]time.Time // nodes on which Slurm starts nothing, until when
+	Doubts  map[uint32]int       // expanders in a row that Slurm did not start, by user
+	Leaks   map[string]time.Time // since when nodes are allocated to no job
+	Leaked  []string             // leaked nodes already logged
+	Healed  time.Time            // when healing leaks was last tried
+	Rules   RuleBook             // limits of accounts, QOS and partitions
+	ParksIn map[ParksKey]bool    // keys of expanders that the site's plugins want parked
+	Power   Power
+}
+
+// Jobs holds the evolving jobs.
+type Jobs struct {
+	Active  []*Job                          // not ended, oldest first
+	Ended   []*Job                          // the last ones
+	ByID    map[slurmctl.JobID]*Job         // by base jobs, companions and links of chains
+	Coming  map[slurmctl.JobID]uint32       // users of jobs that will be adopted, or now are
+	Refused map[slurmctl.JobID]Refused      // jobs with a marker that are not adopted
+	Known   map[slurmctl.JobID]row.Known    // all jobs ever adopted, as the database has them
+	LastRow int64                           // highest ID of the known jobs
+	Scripts map[slurmctl.JobID]*Script      // scripts read or being read, for adopt
+	Asked   map[slurmctl.JobID]*RequestRead // requests read or being read
+	Unsaved map[*Job]bool                   // jobs whose plans must be written
+	Aside   map[slurmctl.JobID]msg.Aside    // jobs whose handling ended the sidecar
+
+	EventsOf map[uint32]Quota // events that users caused by asking
+}
+
+// Holds contains our reservations, and those of others.
+type Holds struct {
+	Reservations map[string]slurmctl.Reservation // as of the snapshot, with changes made since
+	StuckHolds   map[string]slurmctl.Reservation // holds occupied by a job that we cannot move; not in reservations
+	HeldSince    map[string]time.Time            // when a hold was made or got its nodes
+	Ours         []OwnHold                       // our holds among the reservations, by name
+	HoldNames    map[HoldKey]string              // names of our holds in reservations
+	HoldChanged  map[string]time.Time            // when the sidecar last made, changed or gave up a hold
+	Unwilling    map[string]bool                 // holds that Slurm refuses to change, to be recreated
+	HoldsOpen    bool                            // see cannotClose
+	Intruders    map[slurmctl.JobID]Intrusion    // jobs in holds that are for other jobs
+	Fits         int64                           // Unix second before which the shares allow no further hold, unless a hold ends; 0 if not known
+	Delays       delays                          // stock jobs that holds keep from starting
+}
+
+// underway holds requests without an outcome yet, and when to poll again.
+type underway struct {
+	Work      work
+	Pace      Pace
+	NextCycle time.Time       // when the next poll of Slurm is due
+	Mirrored  int             // where mirror continues
+	Calling   []*OpenCall     // scripts that wait for their next step
+	Tries     tries           // attempts at the changes among the calls
+	MovedUp   int64           // the row of the job that was last moved up
+	Last      []*planner.Last // how the batches of the queue were planned
+	Made      []*msg.Made     // results of the batches
+	Pressing  msg.Set         // nodes that pending stock jobs could use; they are not lent
+}
+
+// New returns a core that knows only its site, configuration and strategy.
+func New(site msg.Site, cfg config.Config, strategy msg.Strategy, now time.Time) *Core {
+	c := &Core{Site: site, Config: cfg, Now: now, Started: now, Strategy: strategy, Handling: &msg.Handling{},
+		Observed: Observed{Suspect: map[string]time.Time{}, Doubts: map[uint32]int{}, Leaks: map[string]time.Time{}, ParksIn: map[ParksKey]bool{}},
+		Jobs: Jobs{ByID: map[slurmctl.JobID]*Job{}, Coming: map[slurmctl.JobID]uint32{}, Refused: map[slurmctl.JobID]Refused{},
+			Known: map[slurmctl.JobID]row.Known{}, Scripts: map[slurmctl.JobID]*Script{}, Asked: map[slurmctl.JobID]*RequestRead{}, Unsaved: map[*Job]bool{}, Aside: map[slurmctl.JobID]msg.Aside{}},
+		Holds: Holds{Reservations: map[string]slurmctl.Reservation{}, StuckHolds: map[string]slurmctl.Reservation{}, HeldSince: map[string]time.Time{}, HoldNames: map[HoldKey]string{},
+			HoldChanged: map[string]time.Time{}, Unwilling: map[string]bool{}, Intruders: map[slurmctl.JobID]Intrusion{},
+			Delays: delays{Jobs: map[slurmctl.JobID]*HeldUp{}, Distrusted: map[uint32]time.Time{}}},
+	}
+	c.Log.C = c
+	c.Power.SetSaving(slurmctl.Config{})
+	c.Work = NewWork()
+	return c
+}
+
+// TakeConfig takes over Slurm's configuration.
+func TakeConfig(c *Core, cfg slurmctl.Config) (err error) {
+	merge, reasons := slurmctl.Capabilities(cfg)
+	if cfg.Boot() != c.SlurmConfig.Boot() {
+		c.countsFrom = time.Time{}
+	}
+	c.SlurmConfig, c.ConfigRead, c.Ageing = cfg, c.Now, cfg.Ageing()
+	stepMgrs, _ := slurmctl.StepMgr(cfg)
+	SetFacts(c, SiteFacts{UpdatesNeedAccount: c.Facts.UpdatesNeedAccount, ResizesOnce: slurmctl.ResizesOnce(cfg), StepManagers: stepMgrs})
+	c.Power.SetSaving(cfg)
+	if _, c.SlurmUser, err = cfg.SlurmUser(); err != nil {
+		return err
+	}
+	before := c.Drive
+	c.Drive, c.DriveReason = drivemode.Companion, strings.Join(reasons, "; ")
+	if merge {
+		c.Drive = drivemode.Merge
+	}
+	if c.Drive != before {
+		c.Log.WithField("drive", c.Drive).WithField("slurm", cfg.Version).Info("drive mode chosen: " + c.DriveReason)
+	}
+	return nil
+}
+
+func (c *Core) LogJob(j *Job) note {
+	return c.Log.WithField("job", j.SlurmID).WithField("user", j.User).WithField("step", j.Step)
+}
+
+// Owner returns the evolving job that a Slurm job belongs to, or nil for a stock job.
+func (c *Core) Owner(id slurmctl.JobID) *Job { return c.ByID[id] }
+
+func SortedKeys[V any](m map[string]V) []string {
+	keys := slices.AppendSeq(make([]string, 0, len(m)), maps.Keys(m))
+	slices.Sort(keys)
+	return keys
+}
+
+// In virtual time a poll costs more than the second that it covers, and most polls show what the previous one
+// showed. [core.still] returns until when such a poll would decide nothing: a simulation skips it then. Still
+// is cautious: if it is not certain, it says that polls are needed.
+
+// quiet holds facts about the last cycle for [core.still].
+type quiet struct {
+	Acted    time.Time // the last step that asked for more than polls and plans
+	Drifts   bool      // see Planned; a kept plan does not drift
+	Refitted bool      // the cycle replanned a running job from its time on
+	PutOff   bool      // a chore had no allowance
+}
+
+// Note records the effects of a step.
+func (q *quiet) Note(now time.Time, effects []msg.Effect) {
+	for _, e := range effects {
+		switch e.(type) {
+		case msg.Poll, msg.PollNodes, msg.Plan, msg.Resize:
+		default:
+			q.Acted = now
+			return
+		}
+	}
+}

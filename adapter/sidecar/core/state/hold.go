@@ -1,0 +1,141 @@
+package state
+
+import (
+	"fmt"
+	"maps"
+	"strings"
+	"time"
+
+	"github.com/evoslurm/evoslurm/slurmctl"
+)
+
+// HeldBack holds why a hold is not taken.
+type HeldBack struct {
+	Step, Nodes       int
+	Key               string // the configuration key of the limit; "" if the hold is taken
+	Partition         string
+	Most, Wants, Has  int64
+	By                int64 // Unix second until which it will fit if nothing else is held meanwhile
+	Soonest           int64 // Unix second before which it cannot fit unless another hold ends; 0 if not known
+	NodeHours, Places bool  // unit of the figures, if they do not count reservations
+}
+
+// Words returns why nodes are not held, and until when.
+func (b *HeldBack) Words(c *Core) string {
+	figure := func(n int64) string {
+		switch {
+		case b.NodeHours:
+			return strings.TrimSuffix(fmt.Sprintf("%.1f", float64(n)/3600), ".0") + " node-hours"
+		case b.Places:
+			return fmt.Sprintf("%d nodes", n)
+		}
+		return fmt.Sprintf("%d reservations", n)
+	}
+	text := fmt.Sprintf("the nodes of step %d (%d) are not held yet: %s allows %s", b.Step, b.Nodes, b.Key, figure(b.Most))
+	if b.Partition != "" {
+		text += " in partition " + b.Partition
+	}
+	if text += "; it takes " + figure(b.Wants); b.Has > 0 {
+		text += " beside " + figure(b.Has)
+	}
+	return text + "; they will be by " + ClockText(c, time.Unix(b.By, 0))
+}
+
+// delays holds what is known about stock jobs that holds keep from starting.
+type delays struct {
+	Jobs       map[slurmctl.JobID]*HeldUp
+	Distrusted map[uint32]time.Time // users, until when
+	Seen       uint64               // digest of what the last look saw
+	Again      time.Time            // the next look, even if nothing happens
+}
+
+// Copied returns a copy, for plans made outside the main loop.
+func (d *delays) Copied() delays {
+	n := *d
+	n.Jobs, n.Distrusted = make(map[slurmctl.JobID]*HeldUp, len(d.Jobs)), maps.Clone(d.Distrusted)
+	for id, h := range d.Jobs {
+		n.Jobs[id] = CopyOf(h)
+	}
+	return n
+}
+
+// HeldUp describes a pending stock job that could have started without holds.
+type HeldUp struct {
+	UID   uint32    // its user
+	Since time.Time // when it first could
+	Free  time.Time // since when it could also start beside the holds; zero if it cannot
+	Spent bool      // it could have started in that time, and did not
+	Freed time.Time // when promises last lapsed for it; zero if never
+
+	Now   bool     // it is currently held up
+	Nodes []string // that are kept for it
+	From  int64    // Unix second from which they are kept
+	End   int64    // Unix second until which they are kept: the start plus the job's time limit
+}
+
+// Of counts the jobs of a user.
+func (d *delays) Of(uid uint32) (n int) {
+	for _, h := range d.Jobs {
+		if h.UID == uid {
+			n++
+		}
+	}
+	return n
+}
+
+// WaitsFor records whether something currently keeps the job from starting.
+func (h *HeldUp) WaitsFor(something bool, now time.Time) {
+	switch {
+	case something:
+		h.Free = time.Time{}
+	case h.Free.IsZero():
+		h.Free = now
+	}
+}
+
+// OwnHold holds the name of one of our reservations, and its parsed form.
+type OwnHold struct {
+	Name string
+	Own  OwnName
+}
+
+// A hold is a reservation, and a user who may use a reservation may run any job in it. So a hold to grow in
+// stays closed until the sidecar submits its expander. A hold to start in cannot be closed: the user of the
+// job that starts there may send other jobs there, past the queue. The sidecar sees such jobs in the next
+// cycle. It sends a pending job back to the queue. It takes a running job out of the hold, so that Slurm does
+// not end the job when the hold ends. That job keeps its nodes until its own end, and the sidecar plans other
+// nodes for the owner of the hold.
+
+// Intrusion describes a job in a hold of another job.
+type Intrusion struct {
+	Job  *Job // owner of the hold, nil if it is not known any more
+	Step int  // of the hold
+	Text string
+}
+
+// What a promise costs other jobs is counted for the job that got the promise: the node-seconds of idle
+// nodes that a hold keeps from a waiting job that could run there. They count as soon as the hold is there,
+// since a job that would not end before the hold's time cannot start from then on. A poll shows which nodes
+// these are; the seconds until the next poll count for them.
+
+// Keeping holds how many nodes the holds of a job keep from others.
+type Keeping struct {
+	Job   *Job
+	Nodes int
+}
+
+// prices holds what the last poll showed about such nodes.
+type prices struct {
+	Kept  []Keeping
+	Nodes int       // total
+	Since time.Time // when counting starts
+}
+
+// IdleHeld returns the node-seconds counted for a job.
+func (j *Job) IdleHeld() int64 { return j.HeldIdle + j.HeldIdleRest/1000 }
+
+// settlePrice moves what was counted into the job's row.
+func (j *Job) settlePrice() {
+	j.HeldIdle = j.IdleHeld()
+	j.HeldIdleRest %= 1000
+}

@@ -1,0 +1,28 @@
+package state
+
+import (
+	"github.com/evoslurm/evoslurm/adapter/sidecar/core/msg"
+	"github.com/evoslurm/evoslurm/planner/malleable"
+)
+
+// Want describes a planned start or growth on a node.
+type Want struct {
+	By *Job
+	At int64 // Unix second
+}
+
+// Managing is one run of the manager.
+type Managing struct {
+	*Core
+	S         *Snapshot
+	Second    int64
+	Malleable []*Job // running malleable jobs
+	Wants     map[string][]Want
+	Waiting   []int // nodes that pending stock jobs need
+
+	Phase    int      // next phase: pending stock jobs, withdrawals, then each partition
+	Parts    []string // partitions
+	Answers  [][]malleable.Change
+	Question *msg.Question // open question
+	Place    []int         // places of its jobs in the full list
+}

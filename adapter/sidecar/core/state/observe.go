@@ -1,0 +1,29 @@
+package state
+
+import (
+	"time"
+
+	"github.com/evoslurm/evoslurm/adapter/sidecar/core/msg"
+	"github.com/evoslurm/evoslurm/slurmctl"
+)
+
+// Snapshot holds the cluster as one observation shows it.
+type Snapshot struct {
+	Taken        time.Time // before the first command: nothing in it is older
+	NodesTaken   time.Time // when the last later poll of the nodes only was made
+	Jobs         []slurmctl.Job
+	Nodes        []slurmctl.Node
+	Partitions   map[string]slurmctl.Partition
+	Reservations map[string]slurmctl.Reservation
+	Holders      map[slurmctl.JobID]bool // nil: see heldFor
+
+	ByID   map[slurmctl.JobID]*slurmctl.Job
+	Marks  map[slurmctl.JobID]*msg.Mark
+	Index  map[string]int // of a node's name in nodes
+	Layout int            // number of the node list; another number means other nodes
+	InUse  msg.Set        // nodes that some job holds, including completing ones
+
+	LeftToSlurm bool // Slurm switches nodes on: nodes that are off count as free
+
+	Eligibles map[Wish]Eligibility // filled on demand
+}

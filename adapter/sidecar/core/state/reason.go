@@ -1,0 +1,144 @@
+package state
+
+import (
+	"fmt"
+	"time"
+)
+
+// Reason holds why a job is in its current state: a kind, and the values for the kind's words. It is a plain
+// value; words makes the sentence that evosqueue shows.
+type Reason struct {
+	Kind  ReasonKind
+	Job   uint32    // another job that comes first
+	Nodes int       // number of nodes that it gets, gives back, or waits for
+	Tries int       // how often an action has failed in a row
+	At    time.Time // when it continues, by the machine's clock
+	What  string    // an action, in words
+	Text  string    // what Slurm, a limit, or the planner says
+}
+
+// ReasonKind names one cause for a job's current state.
+type ReasonKind uint8
+
+const (
+	WhyNothing ReasonKind = iota // the job goes on as planned
+
+	// Something is not known yet.
+	WhyRequestUnread       // what the job asks for
+	WhyEarlierUnread       // what a job before it asks for
+	WhyLimitsUnread        // the limits of its partitions
+	WhyPartitionUnread     // the limits of the partition that it grows in
+	whyDatabaseNotWritable // nothing happens before it is written to the database
+
+	// The plan.
+	WhyNotPlanned     // text says why it has no plan
+	WhyNotReplanned   // text says why its coming steps have none; job began before it
+	WhyWaitsForLower  // text names the job of lower priority whose end it waits for
+	WhyClaimsConflict // all jobs with claims could end up waiting for each other
+	WhyPlannedFor     // it waits for nodes that are planned for a time; text says why they were planned again
+	WhyPromisedAway   // its nodes were promised to job in the meantime
+	WhyRoomUnder      // there may be room again under the limit in text
+	WhyNotStarted     // Slurm did not start it on idle nodes, for the reason in text
+	WhyLapsed         // nodes are no longer held for its coming steps; text says why
+	WhyOverruns       // its step lasts longer than its profile says
+
+	// Nodes and holds.
+	WhyHeldSoon        // its nodes will be held soon
+	WhyHoldMoves       // its hold is being moved
+	WhyReservedSoon    // others have reserved its nodes for too soon
+	WhyNodesAwaited    // text says what its nodes wait for
+	WhySwitchingOn     // the sidecar is switching its nodes on
+	WhyConfiguring     // Slurm is switching its nodes on
+	WhyExpanderUnready // text says what the expander waits for
+	WhyExpanderQueued  // text says why the expander has not begun
+
+	// Actions.
+	WhyUserBusy   // too many actions of its user are under way
+	WhyGrows      // it is getting nodes
+	WhyShrinks    // it is giving nodes back
+	WhyReshaped   // it is getting the nodes of the chosen alternative
+	WhyReleased   // it was released in Slurm and is about to run
+	WhyKeptBack   // text says which limit keeps it back
+	WhyFailed     // what failed, with the error in text; after several failures it is retried at a time
+	WhyCompleting // it is completing
+	WhySuspended  // it is suspended in Slurm since a time
+)
+
+// fixedWords holds the words of the kinds without values.
+var fixedWords = map[ReasonKind]string{
+	WhyRequestUnread:       "its request is being read",
+	WhyLimitsUnread:        "the limits of its partitions are being read",
+	WhyPartitionUnread:     "the limits of its partition are being read",
+	whyDatabaseNotWritable: "waits for the sidecar's database, which cannot be written at present",
+	WhyClaimsConflict:      Unsafe,
+	WhyOverruns:            "the step lasts longer than its profile says",
+	WhyHeldSoon:            "its nodes are being held",
+	WhyHoldMoves:           "its hold is being moved",
+	WhyReservedSoon:        "its nodes are reserved for others in less than a minute, which is Slurm's shortest time limit",
+	WhySwitchingOn:         "its nodes are being switched on",
+	WhyConfiguring:         "Slurm is switching its nodes on",
+	WhyUserBusy:            "waits for other jobs of its user that are being changed",
+	WhyReshaped:            "gets the nodes of the chosen alternative",
+	WhyReleased:            "let go, about to run",
+	WhyCompleting:          "completing",
+}
+
+// Because returns a reason of a kind without values.
+func Because(kind ReasonKind) Reason { return Reason{Kind: kind} }
+
+// Saying returns a reason of a kind with the caller's words.
+func Saying(kind ReasonKind, text string) Reason { return Reason{Kind: kind, Text: text} }
+
+// Words returns the sentence that users read; "": there is nothing to say.
+func (r Reason) Words() string {
+	if fixed, ok := fixedWords[r.Kind]; ok {
+		return fixed
+	}
+	switch r.Kind {
+	case WhyEarlierUnread:
+		return fmt.Sprintf("waits for job %d, whose request is being read", r.Job)
+	case WhyNotReplanned:
+		return r.notReplanned()
+	case WhyPlannedFor:
+		return r.plannedFor()
+	case WhyPromisedAway:
+		return fmt.Sprintf("is planned again: its nodes were promised to job %d", r.Job)
+	case WhyRoomUnder:
+		return "is planned again: there may be room under " + r.Text
+	case WhyNotStarted:
+		return "is planned again: Slurm did not start it on idle nodes (" + r.Text + ")"
+	case WhyGrows:
+		return fmt.Sprintf("gets %d nodes", r.Nodes)
+	case WhyShrinks:
+		return fmt.Sprintf("gives %d nodes back", r.Nodes)
+	case WhyFailed:
+		return r.failed()
+	case WhySuspended:
+		return "Slurm has suspended it since " + r.clock()
+	}
+	return r.Text
+}
+
+func (r Reason) clock() string { return r.At.Local().Format(time.TimeOnly) }
+
+func (r Reason) notReplanned() string {
+	text := "its coming steps cannot be planned again: " + r.Text
+	if r.Job != 0 {
+		return "waits for " + JobNumber(r.Job) + ", which began before it: " + text
+	}
+	return text
+}
+
+func (r Reason) plannedFor() string {
+	if r.Text == "" {
+		return fmt.Sprintf("waits for %d nodes, planned for %s", r.Nodes, r.clock())
+	}
+	return fmt.Sprintf("waits for %d nodes, replanned for %s: %s", r.Nodes, r.clock(), r.Text)
+}
+
+func (r Reason) failed() string {
+	if r.Tries > 1 {
+		return fmt.Sprintf("%s failed %d times, and is tried again at %s: %s", r.What, r.Tries, r.clock(), r.Text)
+	}
+	return r.What + " failed: " + r.Text
+}

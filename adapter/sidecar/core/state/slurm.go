@@ -1,0 +1,76 @@
+package state
+
+import (
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/evoslurm/evoslurm/adapter/job/request"
+	"github.com/evoslurm/evoslurm/planner"
+	"github.com/evoslurm/evoslurm/slurmctl"
+)
+
+// Eligibility holds the answer of [snapshot.eligible], which is the same for all jobs with the
+// same request.
+type Eligibility struct {
+	Nodes []int
+	Err   error
+}
+
+// Wish holds what a job requests of its nodes.
+type Wish struct {
+	Partition, Features    string
+	CPUs                   int
+	Memory                 int64
+	Heterogenous           bool
+	Excluded, Wanted, GRES string
+}
+
+// Refusal holds what Slurm said when it refused to move a job to a partition.
+type Refusal struct {
+	Why   string
+	Until time.Time
+}
+
+// RuleBook holds the users' limits as last read.
+type RuleBook struct {
+	Limits *slurmctl.Limits // nil: not read, or not readable
+	Read   time.Time        // when the read began
+	Took   time.Duration    // how long the read took
+}
+
+// Subject returns the subject whose limits count for a Slurm job in a partition.
+func Subject(r *slurmctl.Job, partition string) slurmctl.Subject {
+	return slurmctl.Subject{User: r.User, UID: r.UID, Account: r.Account, QOS: r.QOS, Partition: partition}
+}
+
+// Forbidden holds why limits permanently keep a job out of a partition, and when the limits were read.
+type Forbidden struct {
+	Why  string
+	Read time.Time
+}
+
+func NeedOf(p planner.Profile, chain bool) slurmctl.Need {
+	return slurmctl.NeedOf(request.Sizes(p), (p.Duration()+59)/60, chain)
+}
+
+// noMerge returns why limits rule out merging for a job, or "" if they do not. Either its partition accepts no
+// expander as small as a growth, or a limit counts its user's jobs. In all Slurm versions so far, every merged
+// expander continues to count until slurmctld restarts or rereads its configuration.
+func noMerge(c *Core, r *slurmctl.Job, p planner.Profile) string {
+	limits := c.Rules.Limits
+	need := NeedOf(p, false)
+	if limits == nil || len(need.Growths) == 0 {
+		return ""
+	}
+	for _, partition := range strings.Split(r.Partition, ",") {
+		s := Subject(r, partition)
+		if limits.TooSmall(s, slices.Min(need.Growths)) {
+			return "partition " + partition + " takes no expander as small as a growth (MinNodes)"
+		}
+		if which, counts := limits.CountsJobs(s); counts {
+			return which + ", and Slurm goes on counting merged expanders"
+		}
+	}
+	return ""
+}

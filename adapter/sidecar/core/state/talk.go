@@ -1,0 +1,123 @@
+package state
+
+import (
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/evoslurm/evoslurm/adapter/api"
+	"github.com/evoslurm/evoslurm/adapter/sidecar/core/msg"
+	"github.com/evoslurm/evoslurm/adapter/sidecar/store/row"
+	"github.com/evoslurm/evoslurm/planner"
+)
+
+// tries holds the attempts of users.
+type tries struct {
+	Underway uint64               // the call being tried; 0 if none
+	Cycle    uint64               // number of the current cycle
+	Last     uint64               // number of the last attempt
+	Of       map[uint32]Attempted // users that had an attempt
+	Changed  uint64               // how many plans have changed so far
+}
+
+// Attempted identifies the last attempt of a user.
+type Attempted struct{ Number, Cycle uint64 }
+
+// Result returns a call's target with the result of its attempt.
+func (k *OpenCall) Result() TriedTarget {
+	r := TriedTarget{Target: k.Target, Refused: k.Tried.Refused, Earliest: k.Tried.Earliest}
+	r.GoesBehind, r.Plan = k.Tried.Behind, nil
+	if r.Grown > 0 {
+		r.Profile = slices.Clone(r.Profile)
+		r.Profile[r.Grown].Nodes = k.Tried.Nodes
+	}
+	for _, step := range k.Tried.Plan {
+		r.Plan = append(r.Plan, msg.PlannedStep{Start: step.Start, End: step.End, Nodes: step.Nodes, At: step.At})
+	}
+	return r
+}
+
+// Forget deletes a call's attempt.
+func (k *OpenCall) Forget() { k.Tried, k.Attempt, k.Target = nil, nil, nil }
+
+// Copied returns a copy of a snapshot, which stores separately what is computed from it.
+func (s *Snapshot) Copied() *Snapshot {
+	n := *s
+	n.Reservations, n.InUse, n.Holders, n.Eligibles = maps.Clone(s.Reservations), maps.Clone(s.InUse), maps.Clone(s.Holders), maps.Clone(s.Eligibles)
+	return &n
+}
+
+// CopyOf returns a pointer to a copy.
+func CopyOf[T any](p *T) *T {
+	if p == nil {
+		return nil
+	}
+	n := *p
+	return &n
+}
+
+// OpenCall holds a client's waiting call.
+type OpenCall struct {
+	msg.Call
+	Of    *Job // the job that the call waits for; nil if the call has not been evaluated yet
+	Since int  // growths given up before the call began to wait
+	Again bool // a new answer may be possible
+
+	At      time.Time // when the call arrived
+	Refused error     // why the change is taken back after it had begun
+
+	// for a change, see attempt.go
+	Target   *Target     // the change being tried
+	Attempt  msg.Attempt // with a copy of everything that the change depends on
+	Tried    *msg.Tried  // the result; nil if not known yet
+	Attempts int
+}
+
+// Target describes a job as it would be after a change.
+type Target struct {
+	*Job              // a copy
+	Words      string // the request in words
+	Ends       bool   // the current step ends now
+	Wait       int64
+	Fewest     int   // smallest number of nodes, for a growth that may be smaller than requested
+	GoesBehind bool  // the job goes behind all other waiting jobs
+	Grown      int   // position of the step to which the job grows; 0 if it does not grow
+	Most       []int // maximum nodes of the last steps, if they are malleable
+}
+
+// Restorable holds the state of a job before a change, in case Slurm refuses the change.
+type Restorable struct {
+	Job         row.Job
+	Reached     int
+	Release     []string
+	Kept        *KeptBack
+	Overdue     int64
+	NeedsReplan bool
+	Plan        []msg.PlannedStep
+
+	ID, Words string // of the change
+}
+
+// TriedTarget holds the result that a change would have.
+type TriedTarget struct {
+	*Target         // with the plan; for a refused change, how it would be possible, if at all
+	Refused  string // what prevents it; "": nothing
+	Earliest int64  // Unix second at which the next step could begin; 0: never, as things are
+}
+
+// display caches what is shown of a job's profile and plan, with the values that it was made from: every step
+// makes views, and few plans change.
+type display struct {
+	Profile planner.Profile
+	Text    string
+	Plan    []msg.PlannedStep
+	Sizes   planner.Profile
+	Spans   []api.Span
+}
+
+// JobNumber names a job in messages.
+func JobNumber(id uint32) string {
+	return strings.TrimSpace("job " + strconv.FormatUint(uint64(id), 10))
+}

@@ -1,0 +1,260 @@
+package state
+
+import (
+	"errors"
+	"time"
+
+	"github.com/evoslurm/evoslurm/adapter/sidecar/core/msg"
+	"github.com/evoslurm/evoslurm/adapter/sidecar/store/row"
+)
+
+// Changes of Slurm take time: slurmctld may let a command wait for seconds while its backfill scheduler holds
+// the locks. A growth must not wait for the StartTime of a job that has hours left. There is no queue: each
+// time a task has ended, the core derives the next tasks from the current state, most urgent first, and starts
+// them if there is room. A job has one change at a time.
+
+const (
+	// atOnce bounds how many tasks run at once. Holds may take half of that, so that there is always room for
+	// starts, growths, and shrinks.
+	atOnce = 16
+	// A task that runs a process of a user (see handsOf) lasts as long as that user likes, up to its deadline. It
+	// does not count in atOnce, but against its user: userAtOnce of usersAtOnce. The last `newcomers` places are
+	// for users without such a task.
+	userAtOnce  = 8
+	usersAtOnce = 64
+	newcomers   = 16
+	// chorePause is the least time between two chores (far holds, and the plan's mirror): after each, slurmctld's
+	// scheduler holds the locks.
+	chorePause = 250 * time.Millisecond
+	// AgainAfter is the time until a failed task is tried again, unless its job sets another one.
+	AgainAfter = 2 * time.Second
+)
+
+// work holds the tasks without an outcome.
+type work struct {
+	Last    int64                // ID of the last task
+	Pending map[int64]*Pending   // tasks under way, by ID
+	lent    map[int64]uint32     // tasks that run a process of a user, with that user
+	hands   map[uint32]int       // number of these tasks, by user
+	chore   bool                 // a chore is under way
+	chored  time.Time            // when the last chore ended
+	keys    map[string]bool      // keys of running tasks without a job
+	Retry   map[string]time.Time // earliest next attempt, by key
+}
+
+func NewWork() work {
+	return work{keys: map[string]bool{}, Retry: map[string]time.Time{}, Pending: map[int64]*Pending{}, lent: map[int64]uint32{}, hands: map[uint32]int{}}
+}
+
+// Room reports whether one more change may begin.
+func (w *work) Room() bool { return len(w.Pending)-len(w.lent) < atOnce }
+
+// RoomForHolds does what room does, for tasks that starts, growths, and shrinks precede.
+func (w *work) RoomForHolds() bool { return len(w.Pending)-len(w.lent) < atOnce/2 }
+
+// RoomFor reports whether one more task that runs a process of a user may begin.
+func (w *work) RoomFor(uid uint32) bool {
+	if own := w.hands[uid]; own > 0 {
+		return own < userAtOnce && len(w.lent) < usersAtOnce-newcomers
+	}
+	return len(w.lent) < usersAtOnce
+}
+
+// lend counts a task that runs a process of a user.
+func (w *work) lend(id int64, uid uint32) {
+	w.lent[id] = uid
+	w.hands[uid]++
+}
+
+// TakeBack undoes lend.
+func (w *work) TakeBack(id int64) {
+	uid, lent := w.lent[id]
+	if !lent {
+		return
+	}
+	delete(w.lent, id)
+	if w.hands[uid]--; w.hands[uid] == 0 {
+		delete(w.hands, uid)
+	}
+}
+
+// handsOf returns the user in whose name a command runs a process, if it does: that user can stop the process,
+// and write what it prints.
+func handsOf(do msg.Command) (uid uint32, lent bool) {
+	switch do := do.(type) {
+	case msg.Grow:
+		return do.As, !do.Own
+	case msg.Update:
+		return do.As, do.As != 0
+	case msg.ReadRequest:
+		return do.UID, !do.Own && do.Growth > 0
+	}
+	return 0, false
+}
+
+// JobOf returns the job that is busy with a task, or nil if there is none or it ended long ago.
+func (c *Core) JobOf(p *Pending) *Job {
+	if p.Job == 0 {
+		return nil
+	}
+	for _, jobs := range [][]*Job{c.Active, c.Ended} {
+		for _, j := range jobs {
+			if j.ID == p.Job {
+				return j
+			}
+		}
+	}
+	return nil
+}
+
+// Finish records that a task has ended.
+func (c *Core) Finish(j *Job, p *Pending, err error) {
+	w := &c.Work
+	switch {
+	case j != nil:
+		j.Busy = false
+	case p.Job != 0: // its job ended long ago
+	case err != nil:
+		w.Retry[p.Key] = c.Now.Add(AgainAfter)
+		delete(w.keys, p.Key)
+	default:
+		delete(w.Retry, p.Key)
+		delete(w.keys, p.Key)
+	}
+	if p.Chore {
+		if w.chore, w.chored = false, c.Now; errors.Is(err, msg.ErrBackfilling) {
+			w.chored = w.chored.Add(AgainAfter)
+		}
+	}
+}
+
+// SettleIntent records the outcome of an action on a job, and returns false if nothing was done. The job is
+// nil if it ended long ago.
+func SettleIntent(c *Core, j *Job, intent *row.Intent, o msg.Outcome) bool {
+	if errors.Is(o.Err, msg.ErrNotWritten) {
+		if j != nil {
+			c.notWritten(j)
+		}
+		return false
+	}
+	text := ""
+	if o.Err != nil {
+		text = o.Err.Error()
+	}
+	c.Emit(msg.Settle{Intent: o.Task, At: c.Now, Err: text})
+	if j == nil {
+		return true
+	}
+	j.Touched = c.Now
+	entry := c.LogJob(j).WithField("action", intent.Action).WithField("seconds", c.Now.Sub(intent.At).Seconds())
+	if o.Err != nil {
+		j.Failed(intent.Action, o.Err, c.Now, c.Wall)
+		c.Event(j, "failed", map[string]any{"action": intent.Action, "detail": intent.Detail, "error": text})
+		entry.WithError(o.Err).Warn("action failed, will retry")
+	} else {
+		j.Failures, j.Failing, j.RetryAt = 0, time.Time{}, time.Time{}
+		entry.Debug(intent.Detail)
+	}
+	return true
+}
+
+// notWritten is called when the intent of an action on a job could not be written.
+func (c *Core) notWritten(j *Job) {
+	j.RetryAt = c.Now.Add(time.Second)
+	j.Reason = Because(whyDatabaseNotWritable)
+	if j.State == row.Starting { // Slurm has not been asked
+		j.State = row.Queued
+		c.Save(j)
+	}
+}
+
+// BeginTask starts a task. The job, if there is one, is busy until the outcome arrives. A task that belongs to
+// no job has a key: BeginTask returns false while a task with that key is under way, and shortly after one
+// failed.
+func (c *Core) BeginTask(j *Job, p Pending) bool {
+	w := &c.Work
+	if j != nil {
+		j.Busy, p.Job = true, j.ID
+	} else if w.keys[p.Key] || c.Now.Before(w.Retry[p.Key]) {
+		return false
+	} else {
+		w.keys[p.Key] = true
+	}
+	w.Last++
+	p.Task.ID = w.Last
+	if p.Task.Intent != nil {
+		p.Task.Intent.ID = w.Last
+	}
+	if uid, lent := handsOf(p.Task.Command); lent {
+		w.lend(w.Last, uid)
+	}
+	w.Pending[w.Last] = &p
+	c.Emit(p.Task)
+	return true
+}
+
+// Ask starts a task: see BeginTask.
+func (c *Core) Ask(j *Job, key string, kind Kind, t msg.Task, args Args) bool {
+	return c.BeginTask(j, Pending{Task: t, Kind: kind, Key: key, Args: args})
+}
+
+// Do starts an action on a job. The intent is written before it, and settled with the outcome after it. A
+// failed action is tried again later, less and less often.
+func (c *Core) Do(j *Job, action, detail string, kind Kind, do msg.Command, args Args) {
+	intent := &row.Intent{Job: j.ID, Action: action, Detail: detail, At: c.Now}
+	c.BeginTask(j, Pending{Task: msg.Task{Intent: intent, Command: do}, Kind: kind, Args: args})
+}
+
+// Chore starts a task that can wait: one at a time, and not while slurmctld would let it wait
+// (ErrBackfilling). It reports false if the task cannot begin yet.
+func (c *Core) Chore(from *allowance, j *Job, kind Kind, do msg.Command, args Args) bool {
+	w := &c.Work
+	if w.chore || !w.RoomForHolds() || c.Now.Before(w.NextChore(c.Pace.Gated)) || !from.take(c.Now, c.Config.Slurm.Share) {
+		c.Quiet.PutOff = true
+		return false
+	}
+	w.chore = true
+	return c.BeginTask(j, Pending{Task: c.Gently(do), Kind: kind, Chore: true, Args: args})
+}
+
+// Gently returns a task that does not wait for slurmctld's backfill scheduler if commands cost so much that it
+// matters.
+func (c *Core) Gently(do msg.Command) msg.Task { return msg.Task{Gently: c.Pace.Gated, Command: do} }
+
+// NextChore returns the earliest time of the next chore.
+func (w *work) NextChore(gated bool) time.Time {
+	if !gated {
+		return w.chored
+	}
+	return w.chored.Add(chorePause)
+}
+
+// allowance bounds how often chores use slurmctld, and lets some of them through at once.
+type allowance struct {
+	left float64
+	at   time.Time
+}
+
+const (
+	// choreCost is the assumed cost of a far hold or a mirrored start for slurmctld: 1 ms itself, and 20 ms in its
+	// scheduler, which must start over.
+	choreCost = 20 * time.Millisecond
+	// choresSaved is how many chores may come at once after a quiet time.
+	choresSaved = 50
+)
+
+// take uses one unit of the allowance, if one is left. Chores may use half of share, a part of slurmctld's
+// time.
+func (a *allowance) take(now time.Time, share float64) bool {
+	if a.at.IsZero() {
+		a.left = choresSaved
+	} else if passed := now.Sub(a.at); passed > 0 {
+		a.left = min(a.left+passed.Seconds()*share/2/choreCost.Seconds(), choresSaved)
+	}
+	a.at = now
+	if a.left < 1 {
+		return false
+	}
+	a.left--
+	return true
+}

@@ -1,0 +1,68 @@
+package state
+
+import (
+	"time"
+
+	"github.com/evoslurm/evoslurm/adapter/sidecar/core/msg"
+	"github.com/evoslurm/evoslurm/adapter/sidecar/store/row"
+)
+
+func (c *Core) Emit(e msg.Effect) { c.Effects = append(c.Effects, c.Out(e)) }
+
+// Event appends to the event log.
+func (c *Core) Event(j *Job, kind string, detail map[string]any) {
+	id := int64(0)
+	if j != nil {
+		if id = j.ID; byAsking[kind] {
+			c.askedEvent(j, kind, detail)
+			return
+		}
+		if kind == "ended" {
+			c.unmute(j)
+		}
+	}
+	c.Emit(msg.AddEvent{Job: id, At: c.Now, Kind: kind, Detail: detail})
+}
+
+// Save saves the current state of a job.
+func (c *Core) Save(j *Job) {
+	j.settlePrice()
+	c.Emit(msg.SaveJob{*j.Job})
+}
+
+// SaveParts saves which Slurm jobs the job consists of.
+func (c *Core) SaveParts(j *Job) { c.Emit(msg.SaveParts{j.ID, j.parts()}) }
+
+// SaveAllocation saves what the job has from then on.
+func (c *Core) SaveAllocation(j *Job, at time.Time, nodes int, list string) {
+	c.Emit(msg.SaveAllocation{j.ID, j.Step, at, nodes, list})
+}
+
+// AddJob adds a new job, or again one that was considered ended.
+func (c *Core) AddJob(j *Job, detail map[string]any) {
+	kind := "adopted"
+	k, again := c.Known[j.BaseID()]
+	if again = again && k.UID == j.UID && k.Submitted.Equal(j.Submitted); again {
+		j.ID, kind = k.ID, "adopted again"
+	} else {
+		c.LastRow++
+		j.ID = c.LastRow
+	}
+	c.Known[j.BaseID()] = row.Known{ID: j.ID, SlurmID: j.SlurmID, UID: j.UID, Submitted: j.Submitted, Steps: len(j.Profile)}
+	c.Emit(msg.AddJob{Job: *j.Job, Parts: j.parts(), Bound: j.Bound, Again: again})
+	if again { // it may have changed, and had a plan
+		c.Emit(msg.SaveProfile{j.ID, j.Profile})
+		c.Unsaved[j] = true
+	}
+	c.Event(j, kind, detail)
+}
+
+// SavePlans saves the plans that have changed.
+func (c *Core) SavePlans() {
+	for _, j := range c.Active {
+		if c.Unsaved[j] {
+			c.Emit(msg.SavePlan{j.ID, msg.Spans(j.Plan)})
+		}
+	}
+	clear(c.Unsaved)
+}

@@ -1,0 +1,157 @@
+package talk
+
+import (
+	"slices"
+
+	"github.com/evoslurm/evoslurm/adapter/api"
+	"github.com/evoslurm/evoslurm/adapter/sidecar/core/act"
+	"github.com/evoslurm/evoslurm/adapter/sidecar/core/follow"
+	"github.com/evoslurm/evoslurm/adapter/sidecar/core/hold"
+	"github.com/evoslurm/evoslurm/adapter/sidecar/core/lend"
+	"github.com/evoslurm/evoslurm/adapter/sidecar/core/msg"
+	"github.com/evoslurm/evoslurm/adapter/sidecar/core/plan"
+	"github.com/evoslurm/evoslurm/adapter/sidecar/core/slurm"
+	"github.com/evoslurm/evoslurm/adapter/sidecar/core/state"
+	"github.com/evoslurm/evoslurm/adapter/sidecar/store/row"
+	"github.com/evoslurm/evoslurm/slurmctl"
+)
+
+// Called handles a new call.
+func Called(c *state.Core, in msg.Call) {
+	if err := tooMany(c, in); err != nil {
+		c.Emit(msg.Reply{ID: in.ID, Change: &api.Change{Job: in.Job, Plan: []api.Span{}}, Err: err})
+		return
+	}
+	k := &state.OpenCall{Call: in, Since: -1, At: c.Now}
+	if in.Change != nil || !answer(c, k) { // the answer to a change comes from decide
+		c.Calling = append(c.Calling, k)
+	}
+}
+
+// Withdrawn answers a waiting call with the current state. A step that the call ended stays ended.
+func Withdrawn(c *state.Core, in msg.Withdrawal) {
+	i := slices.IndexFunc(c.Calling, func(k *state.OpenCall) bool { return k.ID == in.ID })
+	if i < 0 {
+		return
+	}
+	k := c.Calling[i]
+	c.Calling = slices.Delete(c.Calling, i, i+1)
+	switch {
+	case k.Change != nil:
+		c.Emit(msg.Reply{ID: k.ID, Change: &api.Change{Job: k.Job, Plan: []api.Span{}}})
+		return
+	case k.Offer != nil:
+		c.Emit(msg.Reply{ID: k.ID, Offer: &api.Offer{Job: k.Job}})
+		return
+	case k.Answer != nil:
+		c.Emit(msg.Reply{ID: k.ID, Answer: &api.Answer{Job: k.Job, Offer: k.Answer.Offer}})
+		return
+	}
+	a := lend.Allocation(c, k.Of)
+	a.Ready, a.Note = false, c.Why(k.Of)
+	c.Emit(msg.Reply{ID: k.ID, Allocation: a})
+}
+
+// AnswerCalls answers the calls that were marked by notify, and changes.
+func AnswerCalls(c *state.Core) {
+	answered := map[*state.OpenCall]bool{}
+	for _, k := range inTurn(c) {
+		again := k.Again || k.Change != nil
+		k.Again = false
+		answered[k] = again && answer(c, k)
+	}
+	c.Calling = slices.DeleteFunc(c.Calling, func(k *state.OpenCall) bool { return answered[k] })
+}
+
+// Changing reports whether a call waits for a change of a job's request.
+func Changing(c *state.Core) bool {
+	return slices.ContainsFunc(c.Calling, func(k *state.OpenCall) bool { return k.Change != nil })
+}
+
+// answer answers a call, and reports whether it did. If not, the call must wait.
+func answer(c *state.Core, k *state.OpenCall) bool {
+	if j := c.ByID[slurmctl.JobID(k.Job)]; j != nil {
+		plan.NoteHandling(c, j)
+	}
+	switch {
+	case k.Change != nil:
+		return answerChange(c, k)
+	case k.Offer != nil:
+		return lend.TellOffer(c, k)
+	case k.Answer != nil:
+		return lend.TakeAnswer(c, k)
+	case k.Progress != nil:
+		follow.TakeProgress(c, k)
+		return true
+	case k.Cancel != nil:
+		hold.CancelHolds(c, k)
+		return true
+	}
+	j, err := follow.Callee(c, k.Job)
+	var a api.Allocation
+	wait := false
+	switch {
+	case err != nil:
+	case k.Next == nil:
+		if a = lend.Allocation(c, j); !j.Runs() {
+			// a script may ask before a poll has shown its job as running
+			c.NextCycle = c.Now
+			a, err = api.Allocation{}, api.Errorf(api.ErrUnavailable, "%s is not running yet", state.JobNumber(k.Job))
+		}
+	default:
+		if k.Since < 0 {
+			k.Since = j.Denials
+		}
+		if k.Next.From == j.Step && (j.Denied != "" || k.Since < j.Denials) {
+			j.Denied = ""
+			err = api.Errorf(api.ErrConflict, "%s", j.Denial)
+			break
+		}
+		k.Of = j
+		a, wait, err = endOrWait(c, j, *k.Next)
+	}
+	if !wait {
+		c.Emit(msg.Reply{ID: k.ID, Allocation: a, Err: err})
+	}
+	return !wait
+}
+
+// endOrWait ends the step that the caller names and no other step. It does not end a step twice. It
+// returns what the job has in the next step, or reports that the caller must wait for it.
+func endOrWait(c *state.Core, j *state.Job, req api.NextRequest) (a api.Allocation, wait bool, err error) {
+	if j.State == row.Running {
+		follow.Believe(c, j, req.From)
+	}
+	switch {
+	case !j.Runs():
+		c.NextCycle = c.Now
+		return a, true, nil
+	case req.From < 1 || req.From > len(j.Profile):
+		return a, false, api.Errorf(api.ErrInvalid, "step %d: the job has steps 1 to %d", req.From, len(j.Profile))
+	case req.From > j.Step:
+		return a, false, api.Errorf(api.ErrConflict, "step %d has not begun: the job is in step %d", req.From, j.Step)
+	case req.From < j.Step:
+		return lend.Allocation(c, j), false, nil
+	case j.Last():
+		if j.StepEnded.IsZero() {
+			j.StepEnded = c.Now
+			c.Save(j)
+			c.Event(j, "step ended", map[string]any{"step": j.Step})
+		}
+		a = lend.Allocation(c, j)
+		a.Done = true
+		return a, false, nil
+	case !j.Mode.ScriptSpansSteps:
+		return a, false, api.Errorf(api.ErrConflict, "%s is a chain: every step is a job of its own, which ends when its script does", state.JobNumber(j.SlurmID))
+	case j.State == row.Running:
+		if bad := msg.Without(req.Release, j.Nodes()); len(bad) > 0 {
+			return a, false, api.Errorf(api.ErrInvalid, "the job does not hold %s", slurmctl.CompressNodes(bad))
+		}
+		if why := slurm.WhyBound(j, req.Release); why != "" {
+			return a, false, api.Errorf(api.ErrInvalid, "%s and cannot be released before the end", why)
+		}
+		j.Release = req.Release
+		act.EndStep(c, j, c.Now)
+	}
+	return a, true, nil
+}
