@@ -235,7 +235,7 @@ func TestTerminal(t *testing.T) {
 	if out, err := exec.Command("go", "build", "-o", program, ".").CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
-	if out, err := exec.Command(program).CombinedOutput(); err == nil || !strings.Contains(string(out), "no terminal; evosqueue -i") {
+	if out, err := exec.Command(program).CombinedOutput(); err == nil || !strings.Contains(string(out), "not a terminal; use evosqueue -i") {
 		t.Errorf("without a terminal: %v\n%s", err, out)
 	}
 	cmd := exec.Command(program)
