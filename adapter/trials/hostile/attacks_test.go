@@ -10,149 +10,205 @@ import (
 	"unicode"
 )
 
-// What every script of the attacker's may use: $1 is the victim's evolving job.
+// Every script must say that it attacked, by tried: one that says nothing has tried nothing, and
+// is an error. $1 is the victim's evolving job, $2 the sidecar's socket.
 const (
+	// prelude holds functions for every script.
+	prelude = `
+tried() { echo "tried $*"; }
+# known waits until the sidecar shows a job: it has read the job's marker.
+known() { until evosqueue -t all --json=evoslurm | grep -q "\"id\": $1,$"; do sleep 0.3; done; tried "job $1 is known to the sidecar"; }
+raw() { curl -s --max-time 20 --unix-socket $socket --data "$2" http://sidecar/v1/jobs/$1; }
+socket=$2
+`
+
 	// comments submits running and waiting jobs whose comments are markers that ask for
 	// more than any cluster has.
 	comments = `
 for m in 'p=2147483647@1' 'p=10000000@1' 'p=1@1,2147483647@60' 'p=1-2147483647@10m' 'p=1@1|2147483647@1|9999999@2' \
   'p=1@1;g=2147483647' 'p=9223372036854775807@9223372036854775807' 'p=1@1;s=2147483647@2147483647@2147483647@2147483647@1' 'p=1@9223372036854775807,2@9223372036854775807' \
   'p=1@1m;b=9223372036854775807' 'p=1@1m;x=1e308' 'p=1@1m;t=9223372036854775807' 'p=1@1m;i=2147483647;f=4294967295' 'p=script' 'p=1@1m;c=%'; do
-  sbatch -N1 --time=1 --output=/dev/null --comment="evo:v2;$m;;" --wrap 'exec sleep 30' >/dev/null
-  sbatch -N1 --time=1 --begin=now+1hour --output=/dev/null --comment="evo:v2;$m;;" --wrap true >/dev/null
-done; true`
+  sbatch -N1 --time=1 --output=/dev/null --comment="evo:v2;$m;;" --wrap 'exec sleep 30' >/dev/null || exit
+  last=$(sbatch --parsable -N1 --time=1 --begin=now+1hour --output=/dev/null --comment="evo:v2;$m;;" --wrap true) || exit
+done; known $last`
 
-	// nodeLists holds jobs whose markers name 131,072 nodes 46 times.
+	// nodeLists holds jobs whose markers name 131,072 nodes 46 times, or once, which is as many as
+	// a list may have.
 	nodeLists = `
-list=$(printf 'n[1-131072],%.0s' $(seq 46)); list=${list%,}
-for i in $(seq 60); do
-  sbatch --hold -N1 --output=/dev/null --comment="evo:v2;p=1@1m;n=$list;;" --wrap true >/dev/null
-done; true`
+most='n[1-131072]'; list=$(printf "$most,%.0s" $(seq 46)); list=${list%,}
+for i in $(seq 30); do for n in $list $most; do
+  last=$(sbatch --parsable --hold -N1 --output=/dev/null --comment="evo:v2;p=1@1m;n=$n;;" --wrap true) || exit
+done; done; known $last`
 
-	// longProfiles submits scripts with 100,000 steps.
+	// longProfiles submits scripts with more steps than a profile may have, and many with as
+	// many as a job may have.
 	longProfiles = `
-{ echo '#!/bin/sh'; printf '#EVO --profile=1@1s'; printf ',2@1s,1@1s%.0s' $(seq 50000); echo; echo 'sleep 30'; } >long.$$.sh
-for i in 1 2 3; do sbatch -N1 --time=1 --output=/dev/null --comment='evo:v2;script;;' long.$$.sh; done
-for i in 1 2 3; do sbatch -N1 --time=1 --output=/dev/null --comment='evo:v2;p=1@1;s=100000@1@1@1@1;;' --wrap 'exec sleep 30'; done
-rm -f long.$$.sh; true`
+submit() { # COUNT, twice that many steps and one more, and further options
+  { echo '#!/bin/sh'; printf '#EVO --profile=1@1s'; printf ',2@1s,1@1s%.0s' $(seq $1); echo; echo 'sleep 30'; } >long.$$.sh
+  last=$(sbatch --parsable -N1 --output=/dev/null --comment='evo:v2;script;;' $2 long.$$.sh)
+}
+for n in 50000 49000 1000; do submit $n --time=1 || exit; done
+sbatch -N1 --time=1 --output=/dev/null --comment='evo:v2;p=1@1;s=100000@1@1@1@1;;' --wrap 'exec sleep 30' || exit
+for i in $(seq 6); do submit 999 '--time=40 --begin=now+1000days' || exit; done
+rm -f long.$$.sh; known $last`
 
 	// ownJob submits an evolving job of the attacker's and sets $own.
-	ownJob = `own=$(evosbatch --parsable --output=/dev/null --profile=1@1m,2@1m --wrap 'exec sleep 600')
-while [ "$(squeue -h -j $own -o %T)" = PENDING ]; do sleep 0.2; done
+	ownJob = `own=$(evosbatch --parsable --output=/dev/null --profile=${profile:-1@1m,2@1m} --wrap 'exec sleep 600')
+runs() { while [ "$(squeue -h -j $own -o %T)" != RUNNING ]; do sleep 0.2; done; }
+runs
 `
 
+	// greed asks for numbers beyond any cluster by the command, and without it, which checks less.
 	greed = ownJob + `
 for n in 60000000 2147483647 9223372036854775807 99999999999999999999; do evosctl grow $n --min=1 --job=$own; done
 evosctl update $own --profile=2147483647@1s,1@1s
-evosctl update $own --profile=1@1s$(printf ',2@1s,1@1s%.0s' $(seq 5000))
-true`
+long=1@1s$(printf ',2@1s,1@1s%.0s' $(seq 1200))
+n=0
+for change in '"update":{"profile":"'$long'"}' '"update":{"profile":"2147483647@1s,1@1s"}' '"update":{"current":9223372036854775807}' '"grow":{"nodes":9223372036854775807}' \
+  '"grow":{"nodes":1,"for":9223372036854775807,"wait":9223372036854775807}' '"shrink":{"nodes":9223372036854775807}'; do
+  answer=$(raw $own/change '{"id":"'$((++n))'",'"$change"'}')
+  case "$answer" in *'"error"'*|*'"accepted":false'*) tried ${change:0:60};; *) echo "taken: ${change:0:60}: $answer"; exit 1;; esac
+done`
 
 	// ownGrowths keeps an evolving job of the attacker's growing and shrinking.
-	ownGrowths = `evosbatch --output=/dev/null --drive=companion --profile=1@2s,2@2s,1@2s,2@2s,1@2s,2@2s --wrap 'while eval "$(evosctl next)" && [ -z "$EVO_DONE" ]; do sleep 2; done' >/dev/null
+	ownGrowths = `evosbatch --output=/dev/null --drive=companion --profile=1@2s,2@2s,1@2s,2@2s,1@2s,2@2s --wrap 'while eval "$(evosctl next)" && [ -z "$EVO_DONE" ]; do sleep 2; done' >/dev/null || exit
+tried
 `
 
-	// forgedNames submits jobs that are named like the sidecar's, and tries the victim's holds.
+	// forgedNames has jobs that are named like all that the sidecar may name for the victim, with
+	// the mark of an expander and without it, and tries the victim's holds.
 	forgedNames = `
-for s in 2 3 4; do for a in 1 2 3 4; do
-  sbatch -N1 --time=1 --begin=now+1hour --output=/dev/null --job-name=evo_${1}_${s}_$a --comment="evo:v2;p=1@1m;;" --wrap true
-  sbatch -N1 --time=1 --output=/dev/null --reservation=evo_${1}_${s}_$a --wrap true
-  scontrol delete ReservationName=evo_${1}_${s}_$a
-  scontrol update ReservationName=evo_${1}_${s}_$a Users+=$(id -un)
-done; done >/dev/null 2>&1; true`
+for s in 2 3 4; do for a in $(seq 8); do
+  sbatch -N1 --time=1 --begin=now+1hour --output=/dev/null --job-name=evo_${1}_${s}_$a --comment=evox:v1 --wrap true || exit
+  sbatch -N1 --time=1 --begin=now+1hour --output=/dev/null --job-name=evo_${1}_${s}_$a --wrap true || exit
+done; done >/dev/null
+sbatch -N1 --time=1 --begin=now+1hour --output=/dev/null --job-name=evo_${1}_2_1 --comment="evo:v2;p=1@1m;;" --wrap true
+while :; do
+  for hold in $(scontrol --oneliner show reservation | grep -o "^ReservationName=evo_${1}_[0-9_]*"); do
+    for theft in "sbatch -N1 --time=1 --output=/dev/null --reservation=${hold#*=} --wrap=true" "scontrol delete $hold" "scontrol update $hold Users+=$(id -un)"; do
+      if said=$($theft 2>&1); then echo "$theft: $said"; exit 1; fi
+      case "$said" in *"is invalid"*) ;; *) tried "$theft";; esac
+    done
+  done; sleep 0.3
+done`
 
 	// othersJob does to the victim's job whatever the sidecar's commands offer.
 	othersJob = `
-for c in next env "grow 1" "shrink 1" "update --profile=1@1s" accept decline "progress 1" cancel-holds; do
-  if out=$(timeout 20 evosctl $c --job=$1 2>&1 || timeout 20 evosctl $c $1 2>&1); then
-    case "$out" in *EVO_ERROR*) ;; *) echo "evosctl $c did something: $out"; exit 1;; esac
-  fi
-done; true`
+for c in "next --job=$1" "grow 1 --job=$1" "shrink 1 --job=$1" "update $1 --profile=1@1s" "progress 0.5 --job=$1" "cancel-holds $1"; do
+  if out=$(timeout 20 evosctl $c 2>&1); then echo "evosctl $c did something: $out"; exit 1; fi
+  case "$out" in *"belongs to uid"*|*"by operators"*) tried "$c";; *) echo "evosctl $c was refused for another reason: $out"; exit 1;; esac
+done
+for c in "next {\"from\":1}" "change {\"id\":\"1\",\"grow\":{\"nodes\":1}}" "change {\"id\":\"2\",\"shrink\":{\"nodes\":1}}" "change {\"id\":\"3\",\"update\":{\"profile\":\"1@1s\"}}" \
+  "offer {}" "answer {\"offer\":1,\"accept\":1}" "answer {\"offer\":1}" "progress {\"fraction\":0.5}" "cancel-holds {}"; do
+  out=$(raw "$1/${c%% *}" "${c#* }")
+  case "$out" in *"belongs to uid"*|*"by operators"*) tried "$c";; *) echo "$c is answered: $out"; exit 1;; esac
+done`
 
 	// rewritten changes the marker of a running evolving job again and again.
 	rewritten = ownJob + `
 for m in 'p=2147483647@1' 'p=1@1s,8@1h' '' 'script' 'p=1@1m;u=x;s=2@9@9@9@9' 'p=8@10d' 'p=1-8@1m'; do for i in 1 2 3; do
-  scontrol update JobId=$own Comment="evo:v2;$m;;"; sleep 0.3
-done; done 2>/dev/null; true`
+  scontrol update JobId=$own Comment="evo:v2;$m;;" || exit; sleep 0.3
+done; done
+has=$(evosqueue -h -j $own -o '%{profile}')
+[ "$has" = 1@1m,2@1m ] || { echo "the job's profile has become $has"; exit 1; }
+tried`
 
 	// names puts separators, escapes and line ends into every text that Slurm keeps.
 	names = `
 evil=$'x|y\e[31m\e]0;owned\a\nJobId=1 JobState=FAILED 0|1|evo:v2;p=9@9;;\t\xff\xe2\x80\xae'
-evosbatch --output=/dev/null --profile=1@1m,2@1m --job-name="$evil" --comment="$evil" --wrap 'exec sleep 60' 
-sbatch -N1 --time=1 --output=/dev/null --job-name="$evil" --comment="evo:v2;p=1@1m;c=$evil;;" --wrap 'exec sleep 30'
-sbatch -N1 --time=1 --begin=now+1hour --output="/dev/null" --wckey="$evil" --job-name="$evil" --comment="$evil" --wrap true
-true`
+evolving=$(evosbatch --parsable --output=/dev/null --profile=1@1m,2@1m --job-name="$evil" --comment="$evil" --wrap 'exec sleep 60') || exit
+refused=$(sbatch --parsable -N1 --time=1 --output=/dev/null --job-name="$evil" --comment="evo:v2;p=1@1m;c=$evil;;" --wrap 'exec sleep 30') || exit
+sbatch -N1 --time=1 --begin=now+1hour --output="/dev/null" --wckey="$evil" --job-name="$evil" --comment="$evil" --wrap true || exit
+squeue -h -j $evolving -o %j | grep -q $'\e' || { echo "Slurm has not kept the name"; exit 1; }
+known $evolving; known $refused`
 
 	// churn submits and cancels evolving jobs without end.
 	churn = `
 while :; do
   ids=$(for i in 1 2 3; do evosbatch --parsable --output=/dev/null --profile=1@1m,2@1m,1@1m --wrap 'exec sleep 60'; done)
-  sleep 0.5; scancel $ids
+  sleep 0.5; scancel $ids && tried $ids
 done 2>/dev/null`
 
 	// manyJobs parks far more evolving jobs than there is room for.
 	manyJobs = `
 for i in $(seq 60); do
-  sbatch -N1 --time=30 --begin=now+1000days --output=/dev/null --comment="evo:v2;p=1@1m,8@1m,1@1m,8@1m,1@1m,8@1m,1@1m,8@1m;;" --wrap 'exec sleep 60' >/dev/null
-done; true`
+  last=$(sbatch --parsable -N1 --time=30 --begin=now+1000days --output=/dev/null --comment="evo:v2;p=1@1m,8@1m,1@1m,8@1m,1@1m,8@1m,1@1m,8@1m;;" --wrap 'exec sleep 60') || exit
+done; known $last`
 
-	// hugeScripts submits scripts of some megabytes, full of directives.
+	// hugeScripts submits scripts of some megabytes, full of directives, which are wrong at the
+	// end of every second one.
 	hugeScripts = `
-{ echo '#!/bin/sh'; for i in $(seq 20000); do echo "#EVO --profile=1@1s,2@1s --on-grow=$i --comment=aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"; done; echo 'sleep 30'; } >huge.$$.sh
-for i in 1 2 3 4; do sbatch -N1 --time=1 --output=/dev/null --comment='evo:v2;script;;' huge.$$.sh; done
-rm -f huge.$$.sh; true`
+for end in '' '#EVO --nonsense=1'; do
+  { echo '#!/bin/sh'; seq -f '#EVO --profile=1@1s,2@1s --on-grow=%.0f-aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa' 20000; echo "$end"; echo 'sleep 30'; } >huge.$$.sh
+  for i in 1 2; do last=$(sbatch --parsable -N1 --time=1 --output=/dev/null --comment='evo:v2;script;;' huge.$$.sh) || exit; done
+done
+rm -f huge.$$.sh; known $last`
 
 	// arrays and heterogeneous jobs carry markers, which evosbatch would refuse.
 	arrays = `
-sbatch --array=0-400 -N1 --time=1 --begin=now+1hour --output=/dev/null --comment='evo:v2;p=1@1m,2@1m;;' --wrap true
-sbatch --array=0-3 -N1 --time=1 --output=/dev/null --comment='evo:v2;p=1@1m,2@1m;;' --wrap 'exec sleep 20'
-sbatch -N1 --time=1 --comment='evo:v2;p=1@1m,2@1m;;' --output=/dev/null : -N1 --comment='evo:v2;p=2@1m,8@1m;;' --wrap 'exec sleep 20'
-true`
+sbatch --array=0-400 -N1 --time=1 --begin=now+1hour --job-name=part --output=/dev/null --comment='evo:v2;p=1@1m,2@1m;;' --wrap true || exit
+sbatch --array=0-3 -N1 --time=1 --job-name=part --output=/dev/null --comment='evo:v2;p=1@1m,2@1m;;' --wrap 'exec sleep 20' || exit
+sbatch -N1 --time=1 --job-name=part --comment='evo:v2;p=1@1m,2@1m;;' --output=/dev/null : -N1 --job-name=part --comment='evo:v2;p=2@1m,8@1m;;' --wrap 'exec sleep 20' || exit
+tried`
 
 	// requeues puts a running evolving job back into the queue again and again.
 	requeues = ownJob + `
-while :; do scontrol requeue $own; sleep 0.5; scontrol update JobId=$own StartTime=now; sleep 0.5; done 2>/dev/null`
+while :; do sleep 1; scontrol requeue $own && tried; sleep 1; scontrol update JobId=$own StartTime=now; runs; tried "it ran again"; done 2>/dev/null`
 
-	// borrowed expands the victim's job, which Slurm allows every user, and runs a job in its
-	// holds.
+	// borrowed expands the victim's job, which Slurm allows every user, by jobs that are named like
+	// the sidecar's, and runs further ones of these names.
 	borrowed = `
-for i in 1 2 3 4 5; do
-  timeout 5 salloc --no-shell -N1 --time=1 --dependency=expand:$1 --job-name=evo_${1}_2_1 --comment=evox:v1
-  timeout 5 salloc --no-shell -N1 --time=1 --job-name=evo_${1}_$((i % 4 + 1))_1 --comment=evox:v1
+for i in $(seq 15); do
+  name=evo_${1}_$((i % 2 * 2 + 2))_$((i % 5 + 1))
+  timeout 5 salloc --no-shell -N1 --time=1 --dependency=expand:$1 --job-name=$name --comment=evox:v1 2>/dev/null && tried $name
+  timeout 5 salloc --no-shell -N1 --time=1 --job-name=$name --comment=evox:v1 2>/dev/null
   sleep 1; scancel --user="$(id -un)"
-done >/dev/null 2>&1; true`
+done; true`
 
 	// refusedChanges asks for what is refused, over and over.
 	refusedChanges = ownJob + `
-for i in 1 2 3; do while evosctl grow 1000 --job=$own; [ $? -ne 130 ]; do :; done & done >/dev/null 2>&1; wait`
+for i in 1 2 3; do while :; do evosctl grow 1000 --job=$own 2>&1 | grep -q 'refused: ' && tried; done & done; wait`
 
 	// dryRuns has one user's changes planned without end.
-	dryRuns = ownJob + `
-queued=$(evosbatch --parsable --output=/dev/null --profile=8@1h,1@1h --wrap true)
-for i in 1 2 3; do while evosctl update $queued --profile=$i@10m,8@1h,2@10m --dry-run; [ $? -ne 130 ]; do :; done & done >/dev/null 2>&1; wait`
+	dryRuns = `
+queued=$(evosbatch --parsable --output=/dev/null --profile=8@1h,1@1h --wrap true) || exit
+known $queued >/dev/null
+for i in 1 2 3; do while :; do evosctl update $queued --profile=$i@10m,8@1h,2@10m --dry-run && tried; done & done 2>/dev/null; wait`
 
 	// hoarding has nearly all nodes held for hours, and asks for far more growths than there are holds.
 	hoarding = `
-evosbatch --output=/dev/null --profile=1@1m,6@7h --wrap 'exec sleep 300'
-for i in 1 2; do evosbatch --output=/dev/null --profile=1@5m$(printf ',2@10s,1@10s%.0s' $(seq 50)) --wrap 'exec sleep 300'; done >/dev/null
-sleep 3`
+first=$(evosbatch --parsable --output=/dev/null --profile=1@1m,6@7h --wrap 'exec sleep 300') || exit
+for i in 1 2; do evosbatch --output=/dev/null --profile=1@5m$(printf ',2@10s,1@10s%.0s' $(seq 50)) --wrap 'exec sleep 300' || exit; done >/dev/null
+until scontrol --oneliner show reservation | grep -q "^ReservationName=evo_${first}_2_.* NodeCnt=5 "; do sleep 0.2; done
+tried "five nodes are held"`
 
-	// waiters calls next from many processes at once.
-	waiters = ownJob + `
-for i in $(seq 40); do evosctl next --job=$own --from=1 & done >/dev/null 2>&1; wait`
+	// waiters calls next from many processes at once: the next step must wait for the victim's end.
+	waiters = `profile=1@1m,6@1m; ` + ownJob + `
+for i in $(seq 40); do evosctl next --job=$own --from=1 & done >/dev/null 2>&1
+sleep 4; n=$(jobs -pr | wc -l)
+[ $n -ge 30 ] && tried "$n wait"; wait`
 )
 
-// python returns an attack that is a program of the attacker's.
+// python returns an attack that is a program of the attacker's. It must say "tried", as a script.
 func python(program string) func(context.Context, *field) error {
 	return func(ctx context.Context, f *field) error {
-		_, err := f.python(ctx, program)
-		return err
+		out, err := f.python(ctx, program)
+		return errors.Join(err, tried(out))
 	}
+}
+
+// tried returns an error where a script or program does not say that it tried anything.
+func tried(out string) error {
+	if strings.HasPrefix(out, "tried") || strings.Contains(out, "\ntried") {
+		return nil
+	}
+	return fmt.Errorf("nothing was tried; the attack printed\n%s", out[:min(len(out), 2000)])
 }
 
 // python runs a program of the attacker's and returns what it printed; ADDRESS and SOCKET are
 // the sidecar's.
 func (f *field) python(ctx context.Context, program string) (string, error) {
-	script := fmt.Sprintf("export ADDRESS=%s SOCKET=%s/run/api.sock VICTIM=%d; exec python3 - <<'PY'\n%s\nPY", f.Address, f.Dir, f.victim, program)
+	script := fmt.Sprintf("export ADDRESS=%s SOCKET=%s/run/api.sock VICTIM=%d; exec python3 -u - <<'PY'\n%s\nPY", f.Address, f.Dir, f.victim, program)
 	out, err := f.as(ctx, attacker, script)
 	if err != nil {
 		err = fmt.Errorf("the attack's program: %w\n%s", err, out)
@@ -214,67 +270,89 @@ def tcp():
 def unix():
     s = socket.socket(socket.AF_UNIX); s.settimeout(5); s.connect(os.environ["SOCKET"]); return s
 `
-	// idle keeps thousands of silent connections.
+	// idle keeps more silent connections than each listener takes, from several processes: each may
+	// have some thousand files.
 	idle = dial + `
 import resource
 resource.setrlimit(resource.RLIMIT_NOFILE, (resource.getrlimit(resource.RLIMIT_NOFILE)[1],) * 2)
-kept = []
-end = time.time() + 60
-while time.time() < end:
-    for to in (tcp, unix):
-        try:
-            if len(kept) < 4500: kept.append(to())
-        except OSError: time.sleep(0.01)
-    if len(kept) >= 4500: time.sleep(1)
+full, said = os.pipe()
+for part in range(4):
+    if os.fork(): continue
+    kept = {tcp: [], unix: []}
+    while True:
+        for to in kept:
+            try:
+                if len(kept[to]) < 1200: kept[to].append(to())
+            except OSError: time.sleep(0.01)
+        if min(map(len, kept.values())) == 1200: # and for each that was closed another one
+            os.write(said, bytes([part])); time.sleep(0.005)
+            for to in kept: kept[to].pop(0).close()
+parts = set()
+while len(parts) < 4: parts.update(os.read(full, 4096))
+print("tried 4 x 1200 connections to both")
+time.sleep(60)
 `
-	// bodies sends large bodies without a credential, from many clients at once.
+	// bodies sends large bodies without a credential, and slow ones of the size that is read with a
+	// false one, from many clients at once.
 	bodies = dial + `
-def send(to):
+answers = [0, 0]
+def send(to, slow):
+    head = b"POST /v1/jobs/1/next HTTP/1.1\r\nHost: x\r\nAuthorization: MUNGE MUNGE:%s:\r\nContent-Length: 16384\r\n\r\n" % (b"A" * 200) if slow else b"POST /v1/jobs/1/next HTTP/1.1\r\nHost: x\r\nContent-Length: 1048576\r\n\r\n"
     while time.time() < end:
         try:
             s = to()
-            s.sendall(b"POST /v1/jobs/1/next HTTP/1.1\r\nHost: x\r\nContent-Length: 1048576\r\n\r\n")
+            s.sendall(head)
             for i in range(64):
-                s.sendall(b"x" * 16384); time.sleep(0.01)
+                s.sendall(b"x" * (256 if slow else 16384)); time.sleep(0.2 if slow else 0.01)
             s.recv(100)
         except OSError: time.sleep(0.05)
+        answers[slow] += 1
 end = time.time() + 30
-ts = [threading.Thread(target=send, args=(to,), daemon=True) for to in (tcp, unix) for i in range(150)]
-[t.start() for t in ts]; [t.join() for t in ts]
+ts = [threading.Thread(target=send, args=(to, i % 2), daemon=True) for to in (tcp, unix) for i in range(300)]
+[t.start() for t in ts]
+while min(answers) < 300: time.sleep(0.1)
+print("tried", answers)
+[t.join() for t in ts]
 `
 	// garbage sends invalid requests.
 	garbage = dial + `
 lines = [b"\x16\x03\x01" + os.urandom(300), b"GET /../../../etc/shadow HTTP/1.1\r\nHost: x\r\n\r\n", b"GET /v1/status HTTP/1.1\r\nHost: x\r\n" + b"X-A: " + b"a" * 900000 + b"\r\n\r\n",
   b"GET /v1/jobs/99999999999999999999 HTTP/1.1\r\nHost: x\r\n\r\n", b"POST /v1/jobs/1/next HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\nffffffffffffffff\r\n", b"GET /v1/events?limit=9223372036854775807&after=-1 HTTP/1.1\r\nHost: x\r\n\r\n",
   b"GET /v1/status HTTP/1.1\r\nHost: x\r\nAuthorization: MUNGE " + b"A" * 60000 + b"\r\n\r\n", b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + b"\x00" * 1000]
-end = time.time() + 20
+end, answers = time.time() + 20, 0
 while time.time() < end:
+    if answers: print("tried, refused", answers)
     for line in lines:
         for to in (tcp, unix):
             try:
-                s = to(); s.sendall(line); s.settimeout(0.2); s.recv(2000)
+                s = to(); s.sendall(line); s.settimeout(0.2)
+                if s.recv(2000).startswith(b"HTTP/1.1 4"): answers += 1
             except OSError: pass
             finally:
                 try: s.close()
                 except Exception: pass
 `
-	// impostor answers on the sidecar's address whatever is asked, for four seconds.
+	// impostor answers on the sidecar's address whatever is asked: for four seconds, and until it
+	// was asked, ten at most.
 	impostor = `
 import os, http.server, socketserver, threading, time
 host, port = os.environ["ADDRESS"].rsplit(":", 1)
+asked = []
 class H(http.server.BaseHTTPRequestHandler):
     def do_POST(self):
         body = b'{"ready":true,"done":false,"job":%s,"step":2,"steps":4,"drive":"merge","nodes":7,"parts":[{"job":%s,"node_list":["n8\\u001b[31m"],"cpus":[4]}]}' % ((os.environ["VICTIM"].encode(),) * 2)
         self.send_response(200); self.send_header("Content-Type", "application/json"); self.send_header("Content-Length", str(len(body))); self.end_headers(); self.wfile.write(body)
+        asked.append(self.path); print("tried: answered", self.path)
     do_GET = do_POST
     def log_message(self, *a): pass
 socketserver.ThreadingTCPServer.allow_reuse_address = True
 end = time.time() + 20
 while time.time() < end:
-    try: s = socketserver.ThreadingTCPServer((host, int(port)), H); break
+    try: s = socketserver.ThreadingTCPServer((host, int(port)), H); print("got the address"); break
     except OSError: time.sleep(0.001)
 threading.Thread(target=s.serve_forever, daemon=True).start()
-time.sleep(4)
+begun = time.time()
+while time.time() < begun + (4 if asked else 10): time.sleep(0.1)
 `
 )
 
@@ -314,11 +392,14 @@ func served(attack func(context.Context, *field) error) func(context.Context, *f
 		done := make(chan error, 1)
 		go func() { done <- attack(ctx, f) }()
 		time.Sleep(5 * time.Second) // the attack is under way
-		out, err := f.as(ctx, victim, `timeout 30 evosqueue --json=evoslurm >/dev/null`)
-		if err != nil {
-			err = fmt.Errorf("evosqueue of another user: %w\n%s", err, out)
+		var failed error
+		for _, address := range []string{"", "EVOSLURM_API=unix://" + f.Dir + "/run/api.sock"} {
+			out, err := f.as(ctx, victim, address+" timeout 30 evosqueue --json=evoslurm >/dev/null && echo served")
+			if err != nil || !strings.Contains(out, "served") {
+				failed = errors.Join(failed, fmt.Errorf("evosqueue of another user %s: %v\n%s", address, err, out))
+			}
 		}
-		return errors.Join(err, <-done)
+		return errors.Join(failed, <-done)
 	}
 }
 
@@ -326,12 +407,14 @@ func served(attack func(context.Context, *field) error) func(context.Context, *f
 // an attacker's job: its budget is an hour, and the hold would delay it by seven.
 func yielding(attack func(context.Context, *field) error) func(context.Context, *field) error {
 	return func(ctx context.Context, f *field) error {
-		err := attack(ctx, f)
-		out, e := f.as(context.WithoutCancel(ctx), victim, `timeout 60 srun --quiet --nodes=4 --exclusive --time=8:00:00 true`)
-		if e != nil {
-			e = fmt.Errorf("a stock job does not start: %w\n%s%s", e, out, f.slurm("scontrol", "show", "reservation"))
+		if err := attack(ctx, f); err != nil {
+			return err
 		}
-		return errors.Join(err, e)
+		out, err := f.as(context.WithoutCancel(ctx), victim, `timeout 60 srun --quiet --nodes=4 --exclusive --time=8:00:00 true`)
+		if err != nil {
+			err = fmt.Errorf("a stock job does not start: %w\n%s%s", err, out, f.slurm("scontrol", "show", "reservation"))
+		}
+		return err
 	}
 }
 
@@ -339,10 +422,13 @@ func yielding(attack func(context.Context, *field) error) func(context.Context, 
 func printable(attack func(context.Context, *field) error) func(context.Context, *field) error {
 	return func(ctx context.Context, f *field) error {
 		err := attack(ctx, f)
-		for _, command := range []string{"evosqueue", "evosqueue --gantt", "evosacct -a", "evosctl events"} {
+		for _, command := range []string{"evosqueue", "evosqueue --gantt", "evosacct -a", "evosctl events", "SHELL=/bin/sh script -qec 'evosqueue -o \"%i %j %k\"' /dev/null | tr -d '\\r'"} {
 			out, e := f.as(ctx, victim, command)
 			if e != nil {
 				err = errors.Join(err, fmt.Errorf("%s: %w\n%s", command, e, out))
+			}
+			if !strings.Contains(command, "events") && !strings.Contains(out, "JobState=FAILED") && !strings.Contains(out, "x|y") {
+				err = errors.Join(err, fmt.Errorf("%s does not show the name:\n%s", command, out))
 			}
 			if i := strings.IndexFunc(out, func(r rune) bool { return r != '\n' && !unicode.IsPrint(r) }); i >= 0 {
 				err = errors.Join(err, fmt.Errorf("%s prints %q", command, out[i:min(len(out), i+10)]))
@@ -352,28 +438,58 @@ func printable(attack func(context.Context, *field) error) func(context.Context,
 	}
 }
 
+// partsRefused reports an error where the sidecar adopts any of the jobs that are called "part".
+func partsRefused(attack func(context.Context, *field) error) func(context.Context, *field) error {
+	return func(ctx context.Context, f *field) error {
+		if err := attack(ctx, f); err != nil {
+			return err
+		}
+		for parts := 0; ; time.Sleep(500 * time.Millisecond) {
+			all, err := f.Jobs(attacker)
+			if err != nil {
+				return err
+			}
+			parts = 0
+			for _, j := range all {
+				if j.Name != "part" {
+					continue
+				}
+				if parts++; !strings.HasPrefix(j.Reason, "refused: ") {
+					return fmt.Errorf("a part of a job was adopted: %+v", j)
+				}
+			}
+			switch {
+			case parts >= 6: // four tasks and two components
+				return nil
+			case ctx.Err() != nil:
+				return fmt.Errorf("nothing was tried: the sidecar knows %d of 6 parts", parts)
+			}
+		}
+	}
+}
+
 var attacks = []attack{
 	{name: "comments", short: true, run: attackWith(comments)},
 	{name: "node lists", short: true, run: attackWith(nodeLists)},
-	{name: "long profiles", short: true, run: served(attackWith(longProfiles))},
-	{name: "greed", short: true, run: attackWith(greed)},
+	{name: "long profiles", run: served(attackWith(longProfiles))},
+	{name: "greed", short: true, alone: true, run: attackWith(greed)},
 	{name: "forged output", short: true, alone: true, run: growing(forgedOutput)},
 	{name: "stopped commands", run: growing(stoppedCommands)},
 	{name: "forged names", short: true, run: attackWith(forgedNames)},
 	{name: "another's job", short: true, run: attackWith(othersJob)},
-	{name: "rewritten markers", short: true, run: attackWith(rewritten)},
+	{name: "rewritten markers", short: true, alone: true, run: attackWith(rewritten)},
 	{name: "names", short: true, run: printable(attackWith(names))},
 	{name: "churn", run: attackWith(churn)},
 	{name: "many jobs", run: attackWith(manyJobs)},
-	{name: "huge scripts", short: true, run: attackWith(hugeScripts)},
-	{name: "arrays", short: true, run: attackWith(arrays)},
+	{name: "huge scripts", run: attackWith(hugeScripts)},
+	{name: "arrays", short: true, run: partsRefused(attackWith(arrays))},
 	{name: "requeues", run: attackWith(requeues)},
 	{name: "borrowed", run: attackWith(borrowed)},
 	{name: "hoarding", run: yielding(attackWith(hoarding))},
 	{name: "refused changes", run: served(attackWith(refusedChanges))},
 	{name: "dry runs", run: served(attackWith(dryRuns))},
 	{name: "waiters", run: served(attackWith(waiters))},
-	{name: "idle connections", short: true, run: served(python(idle))},
+	{name: "idle connections", run: served(python(idle))},
 	{name: "bodies", run: served(python(bodies))},
 	{name: "garbage", short: true, run: served(python(garbage))},
 	{name: "impostor", run: restarted, away: 10 * time.Second},

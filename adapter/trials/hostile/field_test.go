@@ -170,11 +170,11 @@ func (f *field) as(ctx context.Context, user int, script string, args ...string)
 // attackWith returns an attack that is a script of the attacker's.
 func attackWith(script string) func(context.Context, *field) error {
 	return func(ctx context.Context, f *field) error {
-		out, err := f.as(ctx, attacker, script, fmt.Sprint(f.victim))
+		out, err := f.as(ctx, attacker, prelude+script, fmt.Sprint(f.victim), f.Dir+"/run/api.sock")
 		if err != nil {
 			return fmt.Errorf("the attack's script: %w\n%s", err, out)
 		}
-		return nil
+		return tried(out)
 	}
 }
 
