@@ -246,7 +246,7 @@ var features = []feature{
 		k, err := w.allocate(slurmctl.AllocateRequest{Nodes: 3})
 		w.must(err)
 		w.must(w.Shrink(w.ctx, k.ID, k.NodeList[1:])) // the batch host is missing
-		w.on(w.job(k.ID), "n2", "n3")
+		w.on(w.job(k.ID), k.NodeList[1:]...)
 		w.must(w.Cancel(w.ctx, k.ID))
 		w.until(k.ID, slurmctl.Cancelled)
 		w.must(w.Cancel(w.ctx, k.ID, 999999)) // a job that is gone is no error
