@@ -8,6 +8,7 @@ import (
 	"github.com/evoslurm/evoslurm/adapter/internal/config"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/adopt"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/state"
+	"github.com/evoslurm/evoslurm/adapter/sidecar/core/state/statetest"
 	"github.com/evoslurm/evoslurm/slurmctl"
 )
 
@@ -16,7 +17,7 @@ import (
 func TestPartsAreRefused(t *testing.T) {
 	for display, want := range map[string]string{"7_3": "job arrays cannot be planned", "7+0": "heterogeneous jobs cannot be planned"} {
 		for _, st := range []slurmctl.JobState{slurmctl.Pending, slurmctl.Running} {
-			c := newCore(config.Default(), time.Now())
+			c := statetest.NewCore(config.Default(), time.Now())
 			s := &state.Snapshot{Nodes: []slurmctl.Node{{Name: "n1"}, {Name: "n2"}}}
 			r := &slurmctl.Job{ID: 7, Display: display, Heterogenous: strings.Contains(display, "+"), ArrayTasks: 1, State: st, Comment: "evo:v2;p=1@1m,2@1m;;"}
 			adopt.AdoptIfAsked(c, s, r)

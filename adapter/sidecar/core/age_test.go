@@ -19,9 +19,9 @@ func TestAge(t *testing.T) {
 		b := newBench(t, 4)
 		b.Ageing = slurmctl.Ageing{Weight: 1000, MaxAge: 10 * hour, Period: time.Minute}
 		b.Calculated = b.s.Taken
-		j := b.evolving(1, 50, "4@1h", hour)
+		j := b.Evolving(1, 50, "4@1h", hour)
 		j.Record.SubmitTime = b.s.Taken.Add(-2 * hour)
-		b.stock(2, 150, 4, hour)
+		b.Stock(2, 150, 4, hour)
 		stock := &b.s.Jobs[1]
 		stock.SubmitTime = b.s.Taken.Add(-hour)
 		return b, j, stock

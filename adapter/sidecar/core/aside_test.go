@@ -16,9 +16,9 @@ func TestHandlingNamesTheJob(t *testing.T) {
 	b := newBench(t, 4)
 	var h msg.Handling
 	adopt.NoteIn(b.Core, &h)
-	b.evolving(1, 10, "1@1m", 0)
-	bad := b.evolving(2, 10, "1@1m", 0)
-	b.evolving(3, 10, "1@1m", 0)
+	b.Evolving(1, 10, "1@1m", 0)
+	bad := b.Evolving(2, 10, "1@1m", 0)
+	b.Evolving(3, 10, "1@1m", 0)
 	talk.ViewOf(b.Core)
 	if id, _, _ := h.At(); id != 0 {
 		t.Errorf("job %d is noted after all", id)

@@ -11,6 +11,7 @@ import (
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/adopt"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/msg"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/state"
+	"github.com/evoslurm/evoslurm/adapter/sidecar/core/state/statetest"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/talk"
 	"github.com/evoslurm/evoslurm/slurmctl"
 )
@@ -35,7 +36,7 @@ func TestAskedAgain(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			start := time.Now()
-			c2 := newCore(config.Default(), start)
+			c2 := statetest.NewCore(config.Default(), start)
 			c2.Snapshot = &state.Snapshot{ByID: map[slurmctl.JobID]*slurmctl.Job{7: {ID: 7, User: "user", UID: 1000}}}
 			c2.Coming[7] = 1000
 			asked, last := 0, start
@@ -96,7 +97,7 @@ func TestScriptAgain(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			start := time.Now()
-			core := newCore(config.Default(), start)
+			core := statetest.NewCore(config.Default(), start)
 			asked := 0
 			for core.Now = start; core.Now.Sub(start) < 10*time.Minute; core.Now = core.Now.Add(time.Second) {
 				if read := adopt.ReadScript(core, 7); read.Known {

@@ -24,9 +24,9 @@ import (
 // once it is known that the holds have been made.
 func twoUsers(t *testing.T) (b *bench, mine, due *state.Job, held []msg.Input) {
 	b = newBench(t, 8)
-	due = b.evolving(1, 200, "2@10m,4@10m", 0)
-	mine = b.evolving(2, 100, "8@10m,4@10m", 0)
-	for _, j := range []*state.Job{due, mine, b.evolving(3, 50, "8@10m,2@10m", 0)} {
+	due = b.Evolving(1, 200, "2@10m,4@10m", 0)
+	mine = b.Evolving(2, 100, "8@10m,4@10m", 0)
+	for _, j := range []*state.Job{due, mine, b.Evolving(3, 50, "8@10m,2@10m", 0)} {
 		if j != mine {
 			j.UID, j.Record.UID = 2000, 2000
 		}

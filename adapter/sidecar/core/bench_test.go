@@ -17,6 +17,7 @@ import (
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/msg"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/plan"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/state"
+	"github.com/evoslurm/evoslurm/adapter/sidecar/core/state/statetest"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/talk"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/store/row"
 	"github.com/evoslurm/evoslurm/planner"
@@ -30,7 +31,7 @@ func crowd(b *testing.B) (*state.Core, *state.Snapshot) {
 	const nodes, running, stock, evolving = 1000, 200, 10_000, 1000
 	random := rand.New(rand.NewPCG(1, 2))
 	now := time.Now().Truncate(time.Second)
-	c := newCore(config.Default(), now)
+	c := statetest.NewCore(config.Default(), now)
 	s := &state.Snapshot{Taken: now, ByID: map[slurmctl.JobID]*slurmctl.Job{}, Index: map[string]int{},
 		Partitions: map[string]slurmctl.Partition{}, Reservations: map[string]slurmctl.Reservation{}, InUse: msg.Set{}}
 	var names []string
@@ -219,7 +220,7 @@ func BenchmarkGrow(b *testing.B) {
 	j := c.Active[0]
 	j.Profile = planner.Profile{{Duration: 3600, Nodes: 10}, {Duration: 3600, Nodes: 5}}
 	j.State, j.Step, j.Started, j.StepStarted = row.Running, 1, s.Taken, s.Taken
-	j.Held = []msg.Part{{ID: j.BaseID(), Step: 1, Nodes: nodeNames(951, 960)}}
+	j.Held = []msg.Part{{ID: j.BaseID(), Step: 1, Nodes: statetest.Names(951, 960)}}
 	j.Record.State, j.Record.TimeLimit, j.Record.StartTime, j.Record.EndTime = slurmctl.Running, 24*time.Hour, s.Taken, s.Taken.Add(24*time.Hour)
 	j.Record.Comment, _ = request.Request{Profile: j.Profile, Drive: drivemode.Companion}.Marker()
 	follow.Refit(c, s, j, s.Taken.Unix(), "")

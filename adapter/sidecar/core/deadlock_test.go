@@ -18,7 +18,7 @@ func TestDeadlock(t *testing.T) {
 	b := newBench(t, 4)
 	now := b.s.Taken
 	waits := func(id int, has, gets string) *state.Job {
-		j := b.evolving(id, 1, "1@10m,2@10m", 15*time.Minute)
+		j := b.Evolving(id, 1, "1@10m,2@10m", 15*time.Minute)
 		j.State, j.Step, j.StepStarted, j.StepEnded, j.Extend = row.Waiting, 1, now.Add(-10*time.Minute), now, true
 		j.Held = []msg.Part{{ID: slurmctl.JobID(id), Step: 1, Nodes: []string{has}}}
 		j.Record.State, j.Record.NodeList, j.Record.EndTime = slurmctl.Running, []string{has}, now.Add(5*time.Minute)

@@ -70,19 +70,19 @@ func TestDelayBudgetClaims(t *testing.T) {
 		"ends before the growth": {budget: 0, change: func(_ *bench, r *slurmctl.Job) { r.TimeLimit = 6 * hour }},
 		"fits beside the holds":  {budget: 0, change: func(_ *bench, r *slurmctl.Job) { r.NumNodes = 1 }},
 		"more nodes than idle":   {budget: 0, change: func(_ *bench, r *slurmctl.Job) { r.NumNodes = 8 }},
-		"one before it in order": {budget: 0, change: func(b *bench, _ *slurmctl.Job) { b.stock(9, 999, 7, 6*hour); b.see() }},
+		"one before it in order": {budget: 0, change: func(b *bench, _ *slurmctl.Job) { b.Stock(9, 999, 7, 6*hour); b.see() }},
 		"one before it is held": {budget: 0, lapses: true, change: func(b *bench, _ *slurmctl.Job) {
-			b.stock(9, 999, 7, 6*hour)
+			b.Stock(9, 999, 7, 6*hour)
 			b.s.Jobs[2].Reason = "Dependency"
 			b.see()
 		}},
-		"a queued job's own turn": {budget: 0, change: func(b *bench, _ *slurmctl.Job) { b.evolving(9, 999, "7@1h", 6*hour); b.see() }},
+		"a queued job's own turn": {budget: 0, change: func(b *bench, _ *slurmctl.Job) { b.Evolving(9, 999, "7@1h", 6*hour); b.see() }},
 	} {
 		b := newBench(t, 8)
 		b.Config.MaxDelay, b.Config.StockJobs = c.budget, 100
-		j := b.evolving(1, 1000, "1@7h,7@1h", 9*hour)
+		j := b.Evolving(1, 1000, "1@7h,7@1h", 9*hour)
 		b.begin(j) // n8 is free
-		b.stock(2, 10, 2, 8*hour)
+		b.Stock(2, 10, 2, 8*hour)
 		b.see()
 		if c.change != nil {
 			c.change(b, &b.s.Jobs[1])
@@ -100,15 +100,15 @@ func TestDelayBesideQueued(t *testing.T) {
 	for nodes, lapses := range map[int]bool{2: false, 4: true} {
 		b := newBench(t, 8)
 		b.Config.MaxDelay, b.Config.StockJobs = time.Hour, 100
-		b.stock(5, 2000, 1, 10*time.Minute)
+		b.Stock(5, 2000, 1, 10*time.Minute)
 		runs := &b.s.Jobs[0]
 		runs.State, runs.NodeList, runs.StartTime, runs.EndTime = slurmctl.Running, []string{"n8"}, b.s.Taken, b.s.Taken.Add(10*time.Minute)
 		b.see()
-		j := b.evolving(7, 1000, "1@1m,6@7h", 9*time.Hour)
+		j := b.Evolving(7, 1000, "1@1m,6@7h", 9*time.Hour)
 		b.begin(j)
-		b.evolving(8, 999, "1@5m,2@10m", 23*time.Minute)
-		b.evolving(9, 998, "1@5m,2@10m", 23*time.Minute)
-		b.stock(10, 10, nodes, 8*time.Hour)
+		b.Evolving(8, 999, "1@5m,2@10m", 23*time.Minute)
+		b.Evolving(9, 998, "1@5m,2@10m", 23*time.Minute)
+		b.Stock(10, 10, nodes, 8*time.Hour)
 		b.see()
 		b.later(time.Second)
 		if adopt.Lapsed(j) != lapses {
@@ -121,11 +121,11 @@ func TestDelayBesideQueued(t *testing.T) {
 func TestDelayNeeded(t *testing.T) {
 	b := newBench(t, 8)
 	b.Config.MaxDelay, b.Config.StockJobs = time.Hour, 100
-	small := b.evolving(1, 2000, "1@10m,3@5m", time.Hour)
+	small := b.Evolving(1, 2000, "1@10m,3@5m", time.Hour)
 	b.begin(small)
-	large := b.evolving(2, 1000, "1@20m,5@7h", 9*time.Hour)
+	large := b.Evolving(2, 1000, "1@20m,5@7h", 9*time.Hour)
 	b.begin(large)
-	b.stock(10, 10, 5, 8*time.Hour)
+	b.Stock(10, 10, 5, 8*time.Hour)
 	b.see()
 	b.later(time.Second)
 	if adopt.Lapsed(small) || !adopt.Lapsed(large) {
@@ -138,10 +138,10 @@ func TestDelayNeeded(t *testing.T) {
 func TestFreedStay(t *testing.T) {
 	b := newBench(t, 8)
 	b.Config.MaxDelay, b.Config.StockJobs = time.Hour, 100
-	j := b.evolving(7, 1000, "1@1m,7@7h", 9*time.Hour)
+	j := b.Evolving(7, 1000, "1@1m,7@7h", 9*time.Hour)
 	b.begin(j)
-	greedy := []*state.Job{b.evolving(8, 999, "1@5m,2@10s,1@10s", 23*time.Minute), b.evolving(9, 998, "1@5m,2@10s,1@10s", 23*time.Minute)}
-	b.stock(10, 10, 4, 8*time.Hour)
+	greedy := []*state.Job{b.Evolving(8, 999, "1@5m,2@10s,1@10s", 23*time.Minute), b.Evolving(9, 998, "1@5m,2@10s,1@10s", 23*time.Minute)}
+	b.Stock(10, 10, 4, 8*time.Hour)
 	b.see()
 	b.later(time.Second)
 	freed := slices.Clone(b.Delays.Jobs[10].Nodes)
@@ -178,9 +178,9 @@ func TestFreedStay(t *testing.T) {
 func TestDelayCounts(t *testing.T) {
 	b := newBench(t, 4)
 	b.Config.MaxDelay = 30 * time.Minute
-	j := b.evolving(1, 1000, "1@10m,4@10m", 3*time.Hour)
+	j := b.Evolving(1, 1000, "1@10m,4@10m", 3*time.Hour)
 	b.begin(j)
-	b.stock(2, 10, 2, time.Hour)
+	b.Stock(2, 10, 2, time.Hour)
 	b.see()
 	b.later(time.Second)
 	if h := b.Delays.Jobs[2]; adopt.Lapsed(j) || h == nil || !h.Now {
@@ -211,16 +211,16 @@ func TestDelayCounts(t *testing.T) {
 // start there loses its claim, and its user's other jobs lose theirs.
 func TestFreedNodes(t *testing.T) {
 	b := newBench(t, 4)
-	j := b.evolving(1, 1000, "1@7h,4@1h", 9*time.Hour)
+	j := b.Evolving(1, 1000, "1@7h,4@1h", 9*time.Hour)
 	b.begin(j)
-	b.stock(2, 10, 3, 8*time.Hour)
+	b.Stock(2, 10, 3, 8*time.Hour)
 	b.see()
 	b.later(time.Second)
 	if !adopt.Lapsed(j) {
 		t.Fatal("the promise has not lapsed")
 	}
 	hold.ForgetHold(b.Core, "evo_1_2_1")
-	other := b.evolving(3, 2000, "1@1h", time.Hour)
+	other := b.Evolving(3, 2000, "1@1h", time.Hour)
 	if in := b.startsIn(other); in < 8*time.Hour {
 		t.Errorf("another job starts there in %v", in)
 	}
@@ -237,7 +237,7 @@ func TestFreedNodes(t *testing.T) {
 // TestOutranks: jobs of a higher PriorityTier, and those that preempt, have no patience with holds.
 func TestOutranks(t *testing.T) {
 	b := newBench(t, 4)
-	b.partition("high", 1, 4)
+	b.Partition("high", 1, 4)
 	cfg := slurmctl.Config{Values: map[string]string{"PreemptType": "preempt/qos", "PreemptMode": "REQUEUE"}}
 	b.Rules.Limits = slurmctl.ParseLimits(cfg, slurmctl.LimitsText{Preemption: "urgent|normal|cluster\nnormal||cluster\n",
 		Partitions: "PartitionName=main Nodes=n[1-4] PriorityTier=1\nPartitionName=high Nodes=n[1-4] PriorityTier=2\n"})

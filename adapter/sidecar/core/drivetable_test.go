@@ -12,6 +12,7 @@ import (
 	"github.com/evoslurm/evoslurm/adapter/internal/drivemode"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/adopt"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/state"
+	"github.com/evoslurm/evoslurm/adapter/sidecar/core/state/statetest"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/talk"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/store/row"
 	"github.com/evoslurm/evoslurm/planner"
@@ -84,7 +85,7 @@ func TestDriveTable(t *testing.T) {
 // TestDriveRowIsCurrent checks that a job gets its row when it is adopted, when its mode or the site changes, and when
 // its request has been read.
 func TestDriveRowIsCurrent(t *testing.T) {
-	c := newCore(config.Default(), time.Now())
+	c := statetest.NewCore(config.Default(), time.Now())
 	j := &state.Job{Job: &row.Job{SlurmID: 7, Drive: string(drivemode.Merge), Profile: planner.Profile{{Duration: 60, Nodes: 1}}}}
 	check := func(when string, mode drivemode.Mode, on state.SiteFacts) {
 		t.Helper()

@@ -7,13 +7,14 @@ import (
 	"github.com/evoslurm/evoslurm/adapter/internal/config"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/adopt"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/msg"
+	"github.com/evoslurm/evoslurm/adapter/sidecar/core/state/statetest"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/talk"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/store/row"
 )
 
 // TestEndedAgain: a job that was taken for ended and is adopted again is shown once.
 func TestEndedAgain(t *testing.T) {
-	c := newCore(config.Default(), time.Now())
+	c := statetest.NewCore(config.Default(), time.Now())
 	step(c, time.Now(), msg.Books{Ended: []msg.BookedJob{{Job: row.Job{ID: 1, SlurmID: 1, State: row.Ended}}, {Job: row.Job{ID: 2, SlurmID: 2, State: row.Ended}}}})
 	again := c.Ended[0]
 	again.State = row.Running

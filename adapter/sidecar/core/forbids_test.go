@@ -12,19 +12,11 @@ import (
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/msg"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/slurm"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/state"
+	"github.com/evoslurm/evoslurm/adapter/sidecar/core/state/statetest"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/talk"
 	"github.com/evoslurm/evoslurm/planner"
 	"github.com/evoslurm/evoslurm/slurmctl"
 )
-
-// enforced is a configuration in which limits count, and memory is given to jobs.
-var enforced = slurmctl.Config{Values: map[string]string{"AccountingStorageType": "accounting_storage/slurmdbd",
-	"AccountingStorageEnforce": "associations,limits,qos", "SelectTypeParameters": "CR_CORE_MEMORY"}}
-
-// limited sets the limits of a bench.
-func (b *bench) limited(partitions, assocs, qos string) {
-	b.Rules = state.RuleBook{Limits: slurmctl.ParseLimits(enforced, slurmctl.LimitsText{Partitions: partitions, Assocs: assocs, QOS: qos}), Read: b.Rules.Read.Add(time.Second)}
-}
 
 // TestForbiddenPartition: a job of several partitions is not planned in those whose limits
 // forbid it, and has the words where all do.
@@ -49,13 +41,13 @@ func TestForbiddenPartition(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := newBench(t, 8)
-			b.partition("a", 1, 2)
-			b.partition("b", 3, 8)
-			b.limited(free+c.b, "", c.qos)
-			j := b.evolving(1, 1, "1@5m,2@5m", time.Hour)
+			b.Partition("a", 1, 2)
+			b.Partition("b", 3, 8)
+			b.Limited(free+c.b, "", c.qos)
+			j := b.Evolving(1, 1, "1@5m,2@5m", time.Hour)
 			j.Account, j.QOS, j.Asked = "proj", "normal", &c.asked
 			j.Partition, j.Record.Partition, j.Record.Account, j.Record.QOS = "a,b", "a,b", "proj", "normal"
-			b.stock(2, 1000, 2, time.Hour) // partition a would be later
+			b.Stock(2, 1000, 2, time.Hour) // partition a would be later
 			b.s.Jobs[1].Partition = "a"
 			switch at := b.startsOrNever(j); {
 			case name == "no such node": // a has none either
@@ -91,9 +83,9 @@ func (b *bench) startsOrNever(j *state.Job) time.Duration {
 // them limits forbid.
 func TestLimitsUnread(t *testing.T) {
 	b := newBench(t, 8)
-	b.partition("a", 1, 2)
-	b.partition("b", 3, 8)
-	j := b.evolving(1, 1, "1@5m,2@5m", time.Hour)
+	b.Partition("a", 1, 2)
+	b.Partition("b", 3, 8)
+	j := b.Evolving(1, 1, "1@5m,2@5m", time.Hour)
 	j.Partition, j.Record.Partition = "a,b", "a,b"
 	b.startsIn(j)
 	plan := j.Plan
@@ -112,12 +104,12 @@ func TestTiers(t *testing.T) {
 		waits           bool
 	}{{"main", "main", true}, {"low", "main", false}, {"high", "main", true}, {"main", "high", false}, {"main", "high,low", true}, {"main,low", "main", true}} {
 		b := newBench(t, 4)
-		b.partition("low", 1, 4)
-		b.partition("high", 1, 4)
-		b.limited(tiers, "", "")
-		b.stock(1, 100, 4, time.Hour)
+		b.Partition("low", 1, 4)
+		b.Partition("high", 1, 4)
+		b.Limited(tiers, "", "")
+		b.Stock(1, 100, 4, time.Hour)
 		b.s.Jobs[0].Partition = c.stock
-		j := b.evolving(2, 50, "4@1h", time.Hour)
+		j := b.Evolving(2, 50, "4@1h", time.Hour)
 		j.Partition, j.Record.Partition = c.evolving, c.evolving
 		if in := b.startsIn(j); (in >= time.Hour) != c.waits {
 			t.Errorf("of partition %s, beside a stock job of higher priority of %s: it starts in %v", c.evolving, c.stock, in)
@@ -148,16 +140,16 @@ func TestMaxJobsAccrue(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := newBench(t, 4)
-			b.limited("PartitionName=main Nodes=n[1-4]\n", c.assocs, c.qos)
+			b.Limited("PartitionName=main Nodes=n[1-4]\n", c.assocs, c.qos)
 			b.Ageing = slurmctl.Ageing{Weight: 1000, MaxAge: 10 * hour, Period: time.Minute, Limits: true}
 			b.Calculated = b.s.Taken
 			if c.stock != "" {
-				b.stock(9, 1, 1, hour)
+				b.Stock(9, 1, 1, hour)
 				b.s.Jobs[0].User, b.s.Jobs[0].Account, b.s.Jobs[0].QOS, b.s.Jobs[0].SubmitTime = c.stock, "proj", "normal", b.s.Taken.Add(-5*hour)
 			}
 			var all []*state.Job
 			for i := range 3 {
-				j := b.evolving(i+1, 50, "4@1h", hour)
+				j := b.Evolving(i+1, 50, "4@1h", hour)
 				j.Record.User, j.Record.Account, j.Record.QOS = "user", "proj", "normal"
 				j.Record.SubmitTime = b.s.Taken.Add(-time.Duration(3-i) * hour)
 				all = append(all, j)
@@ -197,7 +189,7 @@ func TestWhole(t *testing.T) {
 
 // TestBareSite: the drive mode, and what is refused, where every update of a running job is.
 func TestBareSite(t *testing.T) {
-	c := newCore(config.Default(), time.Now())
+	c := statetest.NewCore(config.Default(), time.Now())
 	c.Drive, c.DriveReason = drivemode.Merge, "all is there"
 	r := &slurmctl.Job{User: "user", Partition: "main"}
 	down, _ := planner.ParseProfile("3@1m,1@1m")

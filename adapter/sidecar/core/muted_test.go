@@ -69,7 +69,7 @@ func TestRefusedChanges(t *testing.T) {
 func TestEventsOfUser(t *testing.T) {
 	b := newBench(t, 8)
 	for i := range 20 {
-		j := b.evolving(i+1, 100, "1@10m", 0)
+		j := b.Evolving(i+1, 100, "1@10m", 0)
 		j.UID = 1000 + uint32(i/10)
 		for range state.JobEvents {
 			b.Event(j, "changed", map[string]any{"to": "1@1m"})

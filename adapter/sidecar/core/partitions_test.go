@@ -17,11 +17,11 @@ func TestSeveralPartitions(t *testing.T) {
 	// takes an hour, b of n3 to n8, with n3 and n4 in use, and a job for both.
 	two := func(t *testing.T, profile string) (*bench, *state.Job) {
 		b := newBench(t, 8)
-		b.partition("a", 1, 4)
-		b.partition("b", 3, 8)
-		j := b.evolving(1, 1, profile, time.Hour)
+		b.Partition("a", 1, 4)
+		b.Partition("b", 3, 8)
+		j := b.Evolving(1, 1, profile, time.Hour)
 		j.Partition, j.Record.Partition = "a,b", "a,b"
-		b.stock(2, 1000, 4, time.Hour-plan.UntilLook*time.Second)
+		b.Stock(2, 1000, 4, time.Hour-plan.UntilLook*time.Second)
 		b.s.Jobs[1].Partition = "a"
 		return b, j
 	}
@@ -67,7 +67,7 @@ func TestSeveralPartitions(t *testing.T) {
 	})
 	t.Run("refused, and not driven", func(t *testing.T) {
 		b, j := two(t, "2@5m,4@5m")
-		j.RefusedIn = map[string]state.Refusal{"b": {"not for you", time.Now().Add(slurm.RefusedFor)}}
+		j.RefusedIn = map[string]state.Refusal{"b": {"not for you", b.Now.Add(slurm.RefusedFor)}}
 		in(b, j, "a", time.Hour)
 		j.RefusedIn, b.Config.Partitions = nil, []string{"a"}
 		in(b, j, "a", time.Hour)
@@ -84,7 +84,7 @@ func TestSeveralPartitions(t *testing.T) {
 	t.Run("far back in a queue", func(t *testing.T) {
 		b, j := two(t, "2@5m,4@5m")
 		for i := range 2 * plan.OrderedBatches {
-			next := b.evolving(10+i, 1, "2@5m,4@5m", time.Hour)
+			next := b.Evolving(10+i, 1, "2@5m,4@5m", time.Hour)
 			next.Partition, next.Record.Partition = "a,b", "a,b"
 		}
 		in(b, j, "b", 0)

@@ -105,7 +105,7 @@ func TestSettled(t *testing.T) {
 	for name, c := range tests {
 		t.Run(name, func(t *testing.T) {
 			b := newBench(t, 2)
-			j := b.evolving(7, 1, "1@10m", time.Minute)
+			j := b.Evolving(7, 1, "1@10m", time.Minute)
 			j.State, j.Warned, j.Extend, j.Record.EndTime = row.Starting, true, true, b.Now.Add(time.Minute)
 			b.s.InUse["n1"] = true
 			if !b.BeginTask(j, state.Pending{Task: msg.Task{Command: c.do, Intent: &row.Intent{Job: j.ID, Action: "try", At: b.Now}}, Kind: c.kind, Args: c.args}) {
@@ -143,7 +143,7 @@ func TestSettledWithoutJob(t *testing.T) {
 	if !ask() {
 		t.Error("a task is not begun again after it failed")
 	}
-	j := b.evolving(7, 1, "1@10m", time.Minute)
+	j := b.Evolving(7, 1, "1@10m", time.Minute)
 	b.Do(j, "grow", "", state.KindGrow, msg.Grow{}, state.Args{})
 	b.Active, b.Effects = nil, nil
 	settled(b.Core, msg.Outcome{Task: b.Work.Last})
@@ -155,7 +155,7 @@ func TestSettledWithoutJob(t *testing.T) {
 // TestUndoChange: a refused change leaves the job as it was.
 func TestUndoChange(t *testing.T) {
 	b := newBench(t, 4)
-	j := b.evolving(7, 1, "1@10m,2@10m", time.Hour)
+	j := b.Evolving(7, 1, "1@10m,2@10m", time.Hour)
 	b.plan(b.s)
 	before, plan := *j.Job, j.Plan
 	changed := talk.Copied(j)

@@ -15,9 +15,9 @@ func TestPlanShares(t *testing.T) {
 	b := newBench(t, 64)
 	var greedy []*state.Job
 	for i := range 200 {
-		greedy = append(greedy, b.evolving(10+i, uint64(5000-i), "1@5m"+strings.Repeat(",32@10s,1@10s", 999), 60*time.Hour))
+		greedy = append(greedy, b.Evolving(10+i, uint64(5000-i), "1@5m"+strings.Repeat(",32@10s,1@10s", 999), 60*time.Hour))
 	}
-	other := b.evolving(1000, 1, "1@5m,2@5m", time.Hour)
+	other := b.Evolving(1000, 1, "1@5m,2@5m", time.Hour)
 	other.UID = 1001
 	b.see()
 	b.plan(b.s)

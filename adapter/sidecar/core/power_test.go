@@ -13,6 +13,7 @@ import (
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/msg"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/slurm"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/state"
+	"github.com/evoslurm/evoslurm/adapter/sidecar/core/state/statetest"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/store/row"
 	"github.com/evoslurm/evoslurm/planner"
 	"github.com/evoslurm/evoslurm/slurmctl"
@@ -100,7 +101,7 @@ func TestPowerReady(t *testing.T) {
 // TestPowerOccupancy: nodes that are off are free later, not never.
 func TestPowerOccupancy(t *testing.T) {
 	now := time.Unix(1_800_000_000, 0)
-	c := newCore(config.Default(), now)
+	c := statetest.NewCore(config.Default(), now)
 	c.Power = *powered(t, "on")
 	s := oneNode("~", now)
 	hold.WatchPower(c, s)
@@ -173,7 +174,7 @@ func TestTooShortBare(t *testing.T) {
 	for _, bare := range []bool{false, true} {
 		b := newBench(t, 4)
 		b.MayUpdate(!bare)
-		j := b.evolving(1, 1, "1@5m,2@5m", 10*time.Minute)
+		j := b.Evolving(1, 1, "1@5m,2@5m", 10*time.Minute)
 		j.State, j.Step, j.Extend = row.Running, 1, true
 		j.Record.State, j.Record.NodeList, j.Record.EndTime = slurmctl.Running, []string{"n1"}, b.s.Taken.Add(10*time.Minute)
 		j.Held = []msg.Part{{ID: 1, Step: 1, Nodes: []string{"n1"}}}

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/evoslurm/evoslurm/adapter/sidecar/core/state/statetest"
 	"github.com/evoslurm/evoslurm/slurmctl"
 )
 
@@ -21,13 +22,13 @@ func TestWaitsForLower(t *testing.T) {
 		"it is requeued": {"REQUEUE", "high", false},
 	} {
 		b := newBench(t, 4)
-		b.partition("high", 1, 4)
+		b.Partition("high", 1, 4)
 		cfg := slurmctl.Config{Values: map[string]string{"PreemptType": "preempt/partition_prio", "PreemptMode": c.mode}}
 		b.Rules.Limits = slurmctl.ParseLimits(cfg, slurmctl.LimitsText{Partitions: "PartitionName=main Nodes=n[1-4] PriorityTier=1 PreemptMode=" + c.mode +
 			"\nPartitionName=high Nodes=n[1-4] PriorityTier=2 PreemptMode=" + c.mode + "\n"})
-		b.s.Jobs = append(b.s.Jobs, slurmctl.Job{ID: 1, State: slurmctl.Running, Partition: "main", NodeList: nodeNames(1, 4), NumNodes: 4,
+		b.s.Jobs = append(b.s.Jobs, slurmctl.Job{ID: 1, State: slurmctl.Running, Partition: "main", NodeList: statetest.Names(1, 4), NumNodes: 4,
 			TimeLimit: time.Hour, EndTime: b.s.Taken.Add(time.Hour)})
-		j := b.evolving(2, 1, "2@5m,4@5m", time.Hour)
+		j := b.Evolving(2, 1, "2@5m,4@5m", time.Hour)
 		j.Partition, j.Record.Partition = c.partition, c.partition
 		in := b.startsIn(j)
 		if says := strings.Contains(j.Reason.Words(), "planned for the end of job 1: Slurm would suspend it"); says != c.says || c.says && in < time.Hour {

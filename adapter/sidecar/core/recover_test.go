@@ -10,6 +10,7 @@ import (
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/adopt"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/plan"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/state"
+	"github.com/evoslurm/evoslurm/adapter/sidecar/core/state/statetest"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/store/row"
 	"github.com/evoslurm/evoslurm/planner"
 	"github.com/evoslurm/evoslurm/slurmctl"
@@ -51,7 +52,7 @@ func TestInferStep(t *testing.T) {
 // TestComing: a job that is about to be adopted gets the answer to ask again. If it learned that there
 // is no such job, its script would end.
 func TestComing(t *testing.T) {
-	c := newCore(config.Default(), time.Now())
+	c := statetest.NewCore(config.Default(), time.Now())
 	c.ByID[3] = &state.Job{Job: &row.Job{SlurmID: 3, UID: 7}}
 	c.Coming = map[slurmctl.JobID]uint32{1: 0, 2: 7, 3: 7}
 	c.Refused[2] = state.Refused{Job: api.Job{ID: 2}}

@@ -29,8 +29,8 @@ func TestShun(t *testing.T) {
 	} {
 		t.Run(c.reason+" "+c.profile, func(t *testing.T) {
 			b := newBench(t, 4)
-			j := b.evolving(1, 1, c.profile, time.Hour)
-			other := b.evolving(2, 0, "1@1m", time.Hour)
+			j := b.Evolving(1, 1, c.profile, time.Hour)
+			other := b.Evolving(2, 0, "1@1m", time.Hour)
 			b.plan(b.s)
 			if !slices.Equal(j.Plan[0].Nodes, []string{"n1", "n2"}) {
 				t.Fatalf("planned on %v", j.Plan[0].Nodes)
