@@ -5,16 +5,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/evoslurm/evoslurm/adapter/internal/config"
-	"github.com/evoslurm/evoslurm/adapter/internal/drivemode"
-	"github.com/evoslurm/evoslurm/adapter/job/request"
-	"github.com/evoslurm/evoslurm/adapter/sidecar/core/hold"
-	"github.com/evoslurm/evoslurm/adapter/sidecar/core/msg"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/slurm"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/state"
-	"github.com/evoslurm/evoslurm/adapter/sidecar/core/state/statetest"
-	"github.com/evoslurm/evoslurm/adapter/sidecar/core/talk"
-	"github.com/evoslurm/evoslurm/planner"
 	"github.com/evoslurm/evoslurm/slurmctl"
 )
 
@@ -174,54 +166,5 @@ func TestMaxJobsAccrue(t *testing.T) {
 				t.Errorf("the third has priority %d an hour later, want 150", all[2].Priority)
 			}
 		})
-	}
-}
-
-// TestWhole: which nodes can be given back where a job that runs cannot be changed.
-func TestWhole(t *testing.T) {
-	held := []msg.Part{{1, 1, []string{"n1"}}, {2, 2, []string{"n2", "n3"}}, {3, 3, []string{"n4"}}}
-	for surplus, want := range map[string]bool{"n4": true, "n2 n3 n4": true, "n2 n3": true, "n2": false, "n1 n4": false, "": true} {
-		if hold.Whole(held, strings.Fields(surplus)) != want {
-			t.Errorf("to give back %q: %v", surplus, !want)
-		}
-	}
-}
-
-// TestBareSite: the drive mode, and what is refused, where every update of a running job is.
-func TestBareSite(t *testing.T) {
-	c := statetest.NewCore(config.Default(), time.Now())
-	c.Drive, c.DriveReason = drivemode.Merge, "all is there"
-	r := &slurmctl.Job{User: "user", Partition: "main"}
-	down, _ := planner.ParseProfile("3@1m,1@1m")
-	up, _ := planner.ParseProfile("1@1m,3@1m,1@1m")
-	for _, bare := range []bool{false, true} {
-		for _, s := range []struct {
-			ask   request.Request
-			drive drivemode.Mode // where it is bare; "": refused
-			words string
-		}{
-			{request.Request{Profile: up}, drivemode.Companion, "without Account="},
-			{request.Request{Profile: up, Drive: drivemode.Merge}, "", "drive mode merge cannot work here: the site's job_submit plugin refuses"},
-			{request.Request{Profile: down}, "", "step 2, of 1 nodes, would have to give back nodes of the 3"},
-			{request.Request{Profile: down, Drive: drivemode.Companion}, "", "--drive=chain"},
-		} {
-			c.MayUpdate(!bare)
-			drive, why, err := state.DriveOf(c, r, s.ask, false)
-			if !bare {
-				if err != nil {
-					t.Errorf("%+v: %v", s.ask, err)
-				}
-				continue
-			}
-			if err != nil {
-				why = err.Error()
-			}
-			if drive != s.drive || (err == nil) != (s.drive != "") || !strings.Contains(why, s.words) {
-				t.Errorf("%+v: %q, %q, %v", s.ask, drive, why, err)
-			}
-		}
-	}
-	if status := talk.ViewOf(c).Status; status.Drive != "companion" || !strings.Contains(status.DriveReason, "Account=") {
-		t.Errorf("the site's is %s: %s", status.Drive, status.DriveReason)
 	}
 }

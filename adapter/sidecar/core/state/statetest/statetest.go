@@ -87,6 +87,11 @@ func (b *Bench) Reserve(name string, in, duration time.Duration, first, last int
 var enforced = slurmctl.Config{Values: map[string]string{"AccountingStorageType": "accounting_storage/slurmdbd",
 	"AccountingStorageEnforce": "associations,limits,qos", "SelectTypeParameters": "CR_CORE_MEMORY"}}
 
+// SavesPower is the configuration of a site that switches off nodes after five minutes without a job. They take half a
+// minute to go off, and a minute to come up.
+var SavesPower = slurmctl.Config{Values: map[string]string{"ResumeProgram": "/r", "SuspendProgram": "/s",
+	"SuspendTime": "300 sec", "SuspendTimeout": "30 sec", "ResumeTimeout": "60 sec"}}
+
 // Limited sets the limits of the site, as Slurm's commands print them.
 func (b *Bench) Limited(partitions, assocs, qos string) {
 	b.Rules = state.RuleBook{Limits: slurmctl.ParseLimits(enforced, slurmctl.LimitsText{Partitions: partitions, Assocs: assocs, QOS: qos}), Read: b.Rules.Read.Add(time.Second)}

@@ -1,10 +1,9 @@
-package core
+package slurm
 
 import (
 	"slices"
 	"testing"
 
-	"github.com/evoslurm/evoslurm/adapter/sidecar/core/slurm"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/state"
 	"github.com/evoslurm/evoslurm/slurmctl"
 )
@@ -33,14 +32,14 @@ func TestEligibleTellsRequestsApart(t *testing.T) {
 			{slurmctl.Job{Partition: "all"}, []int{2}, []slurmctl.GRES{{Name: "gpu", Type: "a100", Count: 2}}},
 			{slurmctl.Job{Partition: "all"}, nil, []slurmctl.GRES{{Name: "gpu", Count: 5}}},
 		} {
-			if got, err := slurm.Eligible(s, &want.job, want.gres); err != nil || !slices.Equal(got, want.nodes) {
+			if got, err := Eligible(s, &want.job, want.gres); err != nil || !slices.Equal(got, want.nodes) {
 				t.Errorf("%+v: %v, %v; want %v", want.job, got, err, want.nodes)
 			}
 		}
-		if _, err := slurm.Eligible(s, &slurmctl.Job{Partition: "all", Heterogenous: true}, nil); err == nil {
+		if _, err := Eligible(s, &slurmctl.Job{Partition: "all", Heterogenous: true}, nil); err == nil {
 			t.Error("a heterogeneous job is planned")
 		}
-		if _, err := slurm.Eligible(s, &slurmctl.Job{Partition: "all", Features: "[x|y]"}, nil); err == nil {
+		if _, err := Eligible(s, &slurmctl.Job{Partition: "all", Features: "[x|y]"}, nil); err == nil {
 			t.Error("a constraint for all nodes together is planned")
 		}
 	}

@@ -1,4 +1,4 @@
-package core
+package hold
 
 import (
 	"testing"
@@ -6,7 +6,6 @@ import (
 
 	"github.com/evoslurm/evoslurm/adapter/internal/config"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/follow"
-	"github.com/evoslurm/evoslurm/adapter/sidecar/core/hold"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/msg"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/state"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/store/row"
@@ -54,16 +53,16 @@ func TestPrice(t *testing.T) {
 			seen.Nodes = append(seen.Nodes, slurmctl.Node{Name: n, State: "idle", CPUs: 4})
 		}
 		core.Snapshot = follow.NewSnapshot(seen, nil)
-		hold.TakeReservations(core, core.Snapshot)
-		hold.Charge(core, at)
-		hold.Price(core, core.Snapshot)
+		TakeReservations(core, core.Snapshot)
+		Charge(core, at)
+		Price(core, core.Snapshot)
 		if core.Prices.Nodes != c.want {
 			t.Errorf("%s: %d nodes are kept from it, want %d", name, core.Prices.Nodes, c.want)
 		}
 		core.Now = at.Add(1500 * time.Millisecond)
-		hold.Charge(core, core.Now)
+		Charge(core, core.Now)
 		core.Now = at.Add(3 * time.Second)
-		hold.Charge(core, core.Now)
+		Charge(core, core.Now)
 		if j.IdleHeld() != int64(3*c.want) {
 			t.Errorf("%s: the job has cost %d node-seconds in 3 s, want %d", name, j.IdleHeld(), 3*c.want)
 		}
@@ -81,13 +80,13 @@ func TestPriceOfItsOwn(t *testing.T) {
 		j.Record = slurmctl.Job{ID: j.BaseID(), State: slurmctl.Pending, Reason: "BeginTime", Priority: uint64(9 - i), Partition: "main", NumNodes: 16, TimeLimit: time.Hour}
 	}
 	c.Snapshot.Reservations["evo_1_1_1"] = slurmctl.Reservation{Name: "evo_1_1_1", Nodes: c.Snapshot.Partitions["main"].Nodes, Start: time.Unix(sharesNow+600, 0), End: time.Unix(sharesNow+4200, 0), Flags: msg.StartFlags}
-	hold.TakeReservations(c, c.Snapshot)
-	if hold.Price(c, c.Snapshot); c.Prices.Nodes != 0 {
+	TakeReservations(c, c.Snapshot)
+	if Price(c, c.Snapshot); c.Prices.Nodes != 0 {
 		t.Errorf("%d nodes are kept from those who could have them only after the hold's job", c.Prices.Nodes)
 	}
 	c.Active = c.Active[1:]
 	c.ByID[1] = own
-	if hold.Price(c, c.Snapshot); c.Prices.Nodes != 16 || len(c.Prices.Kept) != 1 || c.Prices.Kept[0].Job != own {
+	if Price(c, c.Snapshot); c.Prices.Nodes != 16 || len(c.Prices.Kept) != 1 || c.Prices.Kept[0].Job != own {
 		t.Errorf("%d nodes are kept from another job, want 16 (%v)", c.Prices.Nodes, c.Prices.Kept)
 	}
 }

@@ -1,4 +1,4 @@
-package core
+package hold
 
 import (
 	"fmt"
@@ -9,7 +9,6 @@ import (
 	"github.com/evoslurm/evoslurm/adapter/internal/config"
 	"github.com/evoslurm/evoslurm/adapter/internal/drivemode"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/follow"
-	"github.com/evoslurm/evoslurm/adapter/sidecar/core/hold"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/msg"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/state"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/store/row"
@@ -68,7 +67,7 @@ func TestSharesHold(t *testing.T) {
 				all = append(all, h)
 			}
 		}
-		kept := hold.Allowed(c, slices.Clone(all), sharesNow)
+		kept := Allowed(c, slices.Clone(all), sharesNow)
 		checkShares(t, &cfg, kept)
 		for _, j := range c.Active {
 			held := slices.ContainsFunc(kept, func(h state.Hold) bool { return h.Job == j })
@@ -133,7 +132,7 @@ func TestSharesAreFair(t *testing.T) {
 	for step := range 4 {
 		all = append(all, state.Hold{Job: other, Step: step + 2, Start: sharesNow + 3000, Nodes: []string{"n2"}, From: []int64{0}})
 	}
-	kept := hold.Allowed(c, all, sharesNow)
+	kept := Allowed(c, all, sharesNow)
 	mine := slices.DeleteFunc(slices.Clone(kept), func(h state.Hold) bool { return h.Job != other })
 	if len(kept) != 10 || len(mine) != 4 {
 		t.Errorf("%d holds, %d of the other user; want 10 and 4", len(kept), len(mine))
@@ -157,7 +156,7 @@ func TestSharesOverPartitions(t *testing.T) {
 		}
 		all = append(all, h)
 	}
-	if kept := hold.Allowed(c, all, sharesNow); len(kept) != 1 || kept[0].Job.SlurmID != 1 {
+	if kept := Allowed(c, all, sharesNow); len(kept) != 1 || kept[0].Job.SlurmID != 1 {
 		t.Errorf("%d holds: 16 of 16 nodes of partition main are held for a user who may have 8", len(kept))
 	}
 }
@@ -179,7 +178,7 @@ func TestGains(t *testing.T) {
 		if j.Step > 0 {
 			j.Held = []msg.Part{{Nodes: j.Plan[j.Step-1].Nodes}}
 		}
-		for _, g := range hold.Gained(j) {
+		for _, g := range Gained(j) {
 			i := g.Step - 1
 			end := j.Plan[i].End
 			for k := i + 1; j.Mode.CarriesNodes && k < len(j.Plan) && len(msg.Without(g.Nodes, j.Plan[k].Nodes)) == 0; k++ {

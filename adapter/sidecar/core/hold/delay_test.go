@@ -1,4 +1,4 @@
-package core
+package hold
 
 import (
 	"slices"
@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/adopt"
-	"github.com/evoslurm/evoslurm/adapter/sidecar/core/hold"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/msg"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/plan"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/state"
@@ -25,8 +24,8 @@ func (b *bench) begin(j *state.Job) {
 	j.Record.State, j.Record.NodeList = slurmctl.Running, j.Plan[0].Nodes
 	j.Record.StartTime, j.Record.EndTime = b.s.Taken, b.s.Taken.Add(j.Record.TimeLimit)
 	j.Held = []msg.Part{{ID: j.BaseID(), Step: 1, Nodes: j.Plan[0].Nodes}}
-	for _, h := range hold.HoldsOf(b.Core, j, b.s.Taken.Unix()) {
-		hold.SetHold(b.Core, slurmctl.Reservation{Name: state.OwnName{j.BaseID(), h.Step, 1}.String(), Start: time.Unix(h.Start, 0), End: time.Unix(h.End, 0), Nodes: h.Nodes, Flags: h.Flags()})
+	for _, h := range HoldsOf(b.Core, j, b.s.Taken.Unix()) {
+		SetHold(b.Core, slurmctl.Reservation{Name: state.OwnName{j.BaseID(), h.Step, 1}.String(), Start: time.Unix(h.Start, 0), End: time.Unix(h.End, 0), Nodes: h.Nodes, Flags: h.Flags()})
 	}
 	b.see()
 }
@@ -50,7 +49,7 @@ func (b *bench) see() {
 func (b *bench) later(by time.Duration) {
 	b.Now = b.Now.Add(by)
 	b.s.Taken = b.Now
-	hold.WatchDelays(b.Core, b.s)
+	WatchDelays(b.Core, b.s)
 }
 
 // TestDelayBudgetClaims: a job is held up only if Slurm would start it this moment without holds.
@@ -161,13 +160,13 @@ func TestFreedStay(t *testing.T) {
 				}
 			}
 		}
-		hold.ForgetHold(b.Core, "evo_7_2_1")
+		ForgetHold(b.Core, "evo_7_2_1")
 	}
 	// a hold that is far away leaves these nodes at once, and others when there is time
-	hold.SetHold(b.Core, slurmctl.Reservation{Name: "evo_9_2_7", Nodes: freed[:1]})
-	hold.SetHold(b.Core, slurmctl.Reservation{Name: "evo_9_3_8", Nodes: []string{"n1"}})
+	SetHold(b.Core, slurmctl.Reservation{Name: "evo_9_2_7", Nodes: freed[:1]})
+	SetHold(b.Core, slurmctl.Reservation{Name: "evo_9_3_8", Nodes: []string{"n1"}})
 	for name, want := range map[string]bool{"evo_9_2_7": true, "evo_9_3_8": false} {
-		if got := hold.KeepsFreed(b.Core, msg.ChangeHold{Name: name, Change: slurmctl.ReservationUpdate{Nodes: []string{"n1"}}}); got != want {
+		if got := KeepsFreed(b.Core, msg.ChangeHold{Name: name, Change: slurmctl.ReservationUpdate{Nodes: []string{"n1"}}}); got != want {
 			t.Errorf("%s keeps freed nodes: %v, want %v", name, got, want)
 		}
 	}
@@ -219,7 +218,7 @@ func TestFreedNodes(t *testing.T) {
 	if !adopt.Lapsed(j) {
 		t.Fatal("the promise has not lapsed")
 	}
-	hold.ForgetHold(b.Core, "evo_1_2_1")
+	ForgetHold(b.Core, "evo_1_2_1")
 	other := b.Evolving(3, 2000, "1@1h", time.Hour)
 	if in := b.startsIn(other); in < 8*time.Hour {
 		t.Errorf("another job starts there in %v", in)
@@ -246,7 +245,7 @@ func TestOutranks(t *testing.T) {
 		want           bool
 	}{{"main", "normal", false}, {"high", "normal", true}, {"main,high", "normal", true}, {"main", "urgent", true}} {
 		r, holder := slurmctl.Job{Partition: c.partition, QOS: c.qos}, slurmctl.Job{Partition: "main", QOS: "normal"}
-		if got := hold.Outranks(b.Core, &r, &holder); got != c.want {
+		if got := Outranks(b.Core, &r, &holder); got != c.want {
 			t.Errorf("partition %s, QOS %s: %v, want %v", c.partition, c.qos, got, c.want)
 		}
 	}

@@ -1,4 +1,4 @@
-package core
+package adopt
 
 import (
 	"strings"
@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/evoslurm/evoslurm/adapter/internal/config"
-	"github.com/evoslurm/evoslurm/adapter/sidecar/core/adopt"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/state"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/state/statetest"
 	"github.com/evoslurm/evoslurm/slurmctl"
@@ -20,7 +19,7 @@ func TestPartsAreRefused(t *testing.T) {
 			c := statetest.NewCore(config.Default(), time.Now())
 			s := &state.Snapshot{Nodes: []slurmctl.Node{{Name: "n1"}, {Name: "n2"}}}
 			r := &slurmctl.Job{ID: 7, Display: display, Heterogenous: strings.Contains(display, "+"), ArrayTasks: 1, State: st, Comment: "evo:v2;p=1@1m,2@1m;;"}
-			adopt.AdoptIfAsked(c, s, r)
+			AdoptIfAsked(c, s, r)
 			if why := c.Refused[7].Reason; !strings.Contains(why, want) || len(c.Active) > 0 {
 				t.Errorf("%s job %s: refused with %q, want %q; %d jobs are adopted", st, display, why, want, len(c.Active))
 			}

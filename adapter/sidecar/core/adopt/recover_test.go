@@ -1,19 +1,12 @@
-package core
+package adopt
 
 import (
 	"testing"
-	"time"
 
-	"github.com/evoslurm/evoslurm/adapter/api"
-	"github.com/evoslurm/evoslurm/adapter/internal/config"
 	"github.com/evoslurm/evoslurm/adapter/internal/drivemode"
-	"github.com/evoslurm/evoslurm/adapter/sidecar/core/adopt"
-	"github.com/evoslurm/evoslurm/adapter/sidecar/core/plan"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/state"
-	"github.com/evoslurm/evoslurm/adapter/sidecar/core/state/statetest"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/store/row"
 	"github.com/evoslurm/evoslurm/planner"
-	"github.com/evoslurm/evoslurm/slurmctl"
 )
 
 func TestInferStep(t *testing.T) {
@@ -41,24 +34,10 @@ func TestInferStep(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got, _ := adopt.InferStep(p, func(step int) int {
-			return adopt.MostOf((&state.Job{Mode: state.Modes[drivemode.Merge], Job: &row.Job{Profile: p}}), step)
+		if got, _ := InferStep(p, func(step int) int {
+			return MostOf((&state.Job{Mode: state.Modes[drivemode.Merge], Job: &row.Job{Profile: p}}), step)
 		}, 0, c.nodes, c.coming, c.elapsed); got != c.want {
 			t.Errorf("%s with %d nodes after %d s, step %d held: step %d, want %d", c.profile, c.nodes, c.elapsed, c.coming, got, c.want)
-		}
-	}
-}
-
-// TestComing: a job that is about to be adopted gets the answer to ask again. If it learned that there
-// is no such job, its script would end.
-func TestComing(t *testing.T) {
-	c := statetest.NewCore(config.Default(), time.Now())
-	c.ByID[3] = &state.Job{Job: &row.Job{SlurmID: 3, UID: 7}}
-	c.Coming = map[slurmctl.JobID]uint32{1: 0, 2: 7, 3: 7}
-	c.Refused[2] = state.Refused{Job: api.Job{ID: 2}}
-	for id, want := range map[slurmctl.JobID]bool{1: true, 2: false, 3: false, 4: false} {
-		if plan.IsComing(c, id) != want {
-			t.Errorf("job %d: coming %v", id, !want)
 		}
 	}
 }

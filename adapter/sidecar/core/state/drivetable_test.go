@@ -1,20 +1,16 @@
-package core
+package state_test
 
 import (
-	"errors"
 	"fmt"
 	"reflect"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/evoslurm/evoslurm/adapter/internal/config"
 	"github.com/evoslurm/evoslurm/adapter/internal/drivemode"
-	"github.com/evoslurm/evoslurm/adapter/sidecar/core/adopt"
+	"github.com/evoslurm/evoslurm/adapter/job/request"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/state"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/state/statetest"
-	"github.com/evoslurm/evoslurm/adapter/sidecar/core/talk"
-	"github.com/evoslurm/evoslurm/adapter/sidecar/store/row"
 	"github.com/evoslurm/evoslurm/planner"
 	"github.com/evoslurm/evoslurm/slurmctl"
 )
@@ -82,34 +78,41 @@ func TestDriveTable(t *testing.T) {
 	}
 }
 
-// TestDriveRowIsCurrent checks that a job gets its row when it is adopted, when its mode or the site changes, and when
-// its request has been read.
-func TestDriveRowIsCurrent(t *testing.T) {
-	c := statetest.NewCore(config.Default(), time.Now())
-	j := &state.Job{Job: &row.Job{SlurmID: 7, Drive: string(drivemode.Merge), Profile: planner.Profile{{Duration: 60, Nodes: 1}}}}
-	check := func(when string, mode drivemode.Mode, on state.SiteFacts) {
-		t.Helper()
-		if want := state.BehaviourOf(mode, on); j.Mode != want {
-			t.Errorf("%s: %s, want %s", when, words(j.Mode), words(want))
+// TestBareSite: the drive mode, and what is refused, where every update of a running job is.
+func TestBareSite(t *testing.T) {
+	c := statetest.NewCore(config.Default(), statetest.Start)
+	c.Drive, c.DriveReason = drivemode.Merge, "all is there"
+	r := &slurmctl.Job{User: "user", Partition: "main"}
+	down, _ := planner.ParseProfile("3@1m,1@1m")
+	up, _ := planner.ParseProfile("1@1m,3@1m,1@1m")
+	for _, bare := range []bool{false, true} {
+		for _, s := range []struct {
+			ask   request.Request
+			drive drivemode.Mode // where it is bare; "": refused
+			words string
+		}{
+			{request.Request{Profile: up}, drivemode.Companion, "without Account="},
+			{request.Request{Profile: up, Drive: drivemode.Merge}, "", "drive mode merge cannot work here: the site's job_submit plugin refuses"},
+			{request.Request{Profile: down}, "", "step 2, of 1 nodes, would have to give back nodes of the 3"},
+			{request.Request{Profile: down, Drive: drivemode.Companion}, "", "--drive=chain"},
+		} {
+			c.MayUpdate(!bare)
+			drive, why, err := state.DriveOf(c, r, s.ask, false)
+			if !bare {
+				if err != nil {
+					t.Errorf("%+v: %v", s.ask, err)
+				}
+				continue
+			}
+			if err != nil {
+				why = err.Error()
+			}
+			if drive != s.drive || (err == nil) != (s.drive != "") || !strings.Contains(why, s.words) {
+				t.Errorf("%+v: %q, %q, %v", s.ask, drive, why, err)
+			}
 		}
 	}
-	adopt.Add(c, j)
-	check("adopted", drivemode.Merge, state.SiteFacts{})
-	state.SetFacts(c, state.SiteFacts{ResizesOnce: true, StepManagers: true})
-	check("it may have a step manager", drivemode.Merge, state.SiteFacts{ResizesOnce: true, StepManagers: true})
-	c.MayUpdate(false)
-	check("Slurm rejects updates", drivemode.Merge, state.SiteFacts{UpdatesNeedAccount: true, ResizesOnce: true, StepManagers: true})
-	c.Snapshot = &state.Snapshot{ByID: map[slurmctl.JobID]*slurmctl.Job{7: {ID: 7}}}
-	c.Asked[7] = &state.RequestRead{Known: true}
-	adopt.LearnAll(c, c.Snapshot)
-	check("it has no step manager", drivemode.Merge, state.SiteFacts{UpdatesNeedAccount: true, ResizesOnce: true})
-	c.MayUpdate(true)
-	c.Turn(j, errors.New("no merging"))
-	check("turned", drivemode.Companion, state.SiteFacts{ResizesOnce: true})
-	if err := talk.CheckJobs(c); err != nil {
-		t.Error(err)
-	}
-	if j.Mode = state.Modes[drivemode.Chain]; talk.CheckJobs(c) == nil {
-		t.Error("a job with another mode's row passes the check")
+	if drive, why := state.SiteDrive(c, c.Facts); drive != drivemode.Companion || !strings.Contains(why, "Account=") {
+		t.Errorf("the site's is %s: %s", drive, why)
 	}
 }

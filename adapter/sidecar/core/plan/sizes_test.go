@@ -1,4 +1,4 @@
-package core
+package plan
 
 import (
 	"slices"
@@ -10,7 +10,6 @@ import (
 	"github.com/evoslurm/evoslurm/adapter/internal/drivemode"
 	"github.com/evoslurm/evoslurm/adapter/job/request"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/msg"
-	"github.com/evoslurm/evoslurm/adapter/sidecar/core/plan"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/state"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/store/row"
 	"github.com/evoslurm/evoslurm/planner"
@@ -40,7 +39,7 @@ func TestMalleableRequest(t *testing.T) {
 		if !ok || err != nil {
 			t.Fatal(x.marker, ok, err)
 		}
-		sp, err = plan.Malleable(c, &slurmctl.Job{ID: 7, Partition: "main"}, sp)
+		sp, err = Malleable(c, &slurmctl.Job{ID: 7, Partition: "main"}, sp)
 		got, _ := sp.Marker()
 		if err != nil {
 			got = err.Error()
@@ -74,23 +73,23 @@ func TestRebound(t *testing.T) {
 		{"2@1m,9@1m", 2, nil, []int{4, 9}},
 		{"2@1m", 1, nil, []int{4}},
 	} {
-		got := plan.Rebound(m, p(x.profile), x.step, x.most)
+		got := Rebound(m, p(x.profile), x.step, x.most)
 		malleable := !slices.Equal(x.want[max(x.step-1, 0):], request.Sizes(p(x.profile))[max(x.step-1, 0):])
 		if (got != nil) != malleable || got != nil && (!slices.Equal(got.Max, x.want) || got.Grace != 5) {
 			t.Errorf("%s in step %d: %+v, want %v", x.profile, x.step, got, x.want)
 		}
 	}
-	if got := plan.Rebound(nil, p("2@1m"), 1, []int{3}); got != nil {
+	if got := Rebound(nil, p("2@1m"), 1, []int{3}); got != nil {
 		t.Errorf("of a job that is not malleable: %+v", got)
 	}
 	j := &state.Job{Mode: state.Modes[drivemode.Merge], Job: &row.Job{Malleable: &row.Malleable{Max: []int{4}, Sizes: -1}}}
-	if p, most, err := plan.ComingOf(j, "3-9@1m,2@1m", 100); err != nil || p.String() != "4@1m,2@1m" || !slices.Equal(most, []int{8, 2}) {
+	if p, most, err := ComingOf(j, "3-9@1m,2@1m", 100); err != nil || p.String() != "4@1m,2@1m" || !slices.Equal(most, []int{8, 2}) {
 		t.Errorf("%v, %v, %v", p, most, err)
 	}
-	if _, _, err := plan.ComingOf(j, "5-7@1m", 100); err == nil || !strings.Contains(err.Error(), "no power of two within 5-7") {
+	if _, _, err := ComingOf(j, "5-7@1m", 100); err == nil || !strings.Contains(err.Error(), "no power of two within 5-7") {
 		t.Errorf("%v", err)
 	}
-	if _, _, err := plan.ComingOf(&state.Job{Job: &row.Job{}}, "5-7@1m", 100); err == nil || !strings.Contains(err.Error(), "not submitted as one that is malleable") {
+	if _, _, err := ComingOf(&state.Job{Job: &row.Job{}}, "5-7@1m", 100); err == nil || !strings.Contains(err.Error(), "not submitted as one that is malleable") {
 		t.Errorf("%v", err)
 	}
 }

@@ -1,9 +1,8 @@
-package core
+package plan
 
 import (
 	"testing"
 
-	"github.com/evoslurm/evoslurm/adapter/sidecar/core/plan"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/slurm"
 )
 
@@ -28,7 +27,7 @@ func TestBatches(t *testing.T) {
 		{"one apart from both", [][]int{left, apart, right, apart, left}, []int{0, 1, 2, 1, 3}},
 	} {
 		got := make([]int, len(c.sets))
-		for b, batch := range plan.Batches(nil, list(c.sets...)) {
+		for b, batch := range Batches(nil, list(c.sets...)) {
 			for _, j := range batch.Jobs {
 				got[j.Earliest] = b
 			}
@@ -44,14 +43,14 @@ func TestBatches(t *testing.T) {
 	for range 5000 {
 		turns = append(turns, left, right)
 	}
-	all := plan.Batches(nil, list(turns...))
-	if len(all) != plan.OrderedBatches+1 {
-		t.Fatalf("%d batches of 10,000 jobs that take turns, want %d", len(all), plan.OrderedBatches+1)
+	all := Batches(nil, list(turns...))
+	if len(all) != OrderedBatches+1 {
+		t.Fatalf("%d batches of 10,000 jobs that take turns, want %d", len(all), OrderedBatches+1)
 	}
 	next := int64(0)
 	for b, batch := range all {
 		for k, j := range batch.Jobs {
-			if want := next + int64(k); b < plan.OrderedBatches-1 && j.Earliest != want {
+			if want := next + int64(k); b < OrderedBatches-1 && j.Earliest != want {
 				t.Errorf("batch %d has job %d, want job %d", b, j.Earliest, want)
 			}
 			if k > 0 && batch.Jobs[k-1].Earliest >= j.Earliest {

@@ -1,13 +1,13 @@
-package core
+package act
 
 import (
 	"strings"
 	"testing"
 	"time"
 
-	"github.com/evoslurm/evoslurm/adapter/sidecar/core/act"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/msg"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/state"
+	"github.com/evoslurm/evoslurm/adapter/sidecar/core/state/statetest"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/store/row"
 	"github.com/evoslurm/evoslurm/slurmctl"
 )
@@ -15,8 +15,8 @@ import (
 // TestDeadlock: of jobs that wait for each other's nodes none gets a longer time limit; one that
 // only waits for another does. Plans are made so that nobody comes into that, so no history shows it.
 func TestDeadlock(t *testing.T) {
-	b := newBench(t, 4)
-	now := b.s.Taken
+	b := statetest.New(t, 4)
+	now := b.Seen.Taken
 	waits := func(id int, has, gets string) *state.Job {
 		j := b.Evolving(id, 1, "1@10m,2@10m", 15*time.Minute)
 		j.State, j.Step, j.StepStarted, j.StepEnded, j.Extend = row.Waiting, 1, now.Add(-10*time.Minute), now, true
@@ -28,10 +28,10 @@ func TestDeadlock(t *testing.T) {
 	}
 	first, second, third := waits(1, "n1", "n2"), waits(2, "n2", "n1"), waits(3, "n3", "n1")
 	for j, other := range map[*state.Job]*state.Job{first: second, second: first, third: nil} {
-		if got := act.Deadlocked(b.Core, j); got != other {
+		if got := Deadlocked(b.Core, j); got != other {
 			t.Errorf("job %d is in a deadlock with %v, want %v", j.SlurmID, got, other)
 		}
-		raised := len(act.ShortParts(b.Core, b.s, j)) > 0
+		raised := len(ShortParts(b.Core, b.Seen, j)) > 0
 		if raised != (other == nil) || strings.Contains(j.Short, "waits for nodes of") == raised {
 			t.Errorf("job %d: limit raised: %v; %s", j.SlurmID, raised, j.Short)
 		}

@@ -1,13 +1,10 @@
-package core
+package hold
 
 import (
-	"slices"
 	"testing"
 	"time"
 
 	"github.com/evoslurm/evoslurm/adapter/internal/drivemode"
-	"github.com/evoslurm/evoslurm/adapter/sidecar/core/follow"
-	"github.com/evoslurm/evoslurm/adapter/sidecar/core/hold"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/msg"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/state"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/store/row"
@@ -42,21 +39,8 @@ func TestOverrun(t *testing.T) {
 		}
 		second := func(s int64) time.Time { return begun.Add(time.Duration(s) * time.Second) }
 		ctl := &state.Core{Awake: second(c.awake)}
-		if got := hold.Overrun(ctl, j, second(c.now)); got != time.Duration(c.overran)*time.Second {
+		if got := Overrun(ctl, j, second(c.now)); got != time.Duration(c.overran)*time.Second {
 			t.Errorf("%s: late by %v, want %d s", c.name, got, c.overran)
 		}
-	}
-}
-
-// TestKeeps: what a job whose promise has lapsed counts as having until its limit.
-func TestKeeps(t *testing.T) {
-	j := &state.Job{Mode: state.Modes[drivemode.Merge], Job: &row.Job{State: row.Running, Step: 1, BatchHost: "n3", Profile: planner.Profile{{Duration: 1, Nodes: 3}, {Duration: 1, Nodes: 2}, {Duration: 1, Nodes: 5}}},
-		Held: []msg.Part{{ID: 7, Nodes: []string{"n1", "n2", "n3"}}}}
-	if got := follow.Keeps(j); !slices.Equal(got, []string{"n3", "n2"}) {
-		t.Errorf("%v", got)
-	}
-	j.Step, j.Held[0].Nodes = 2, []string{"n1", "n3"}
-	if got := follow.Keeps(j); len(got) != 2 {
-		t.Errorf("of a step that grows: %v", got)
 	}
 }

@@ -1,0 +1,49 @@
+package core
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/evoslurm/evoslurm/adapter/internal/config"
+	"github.com/evoslurm/evoslurm/adapter/internal/drivemode"
+	"github.com/evoslurm/evoslurm/adapter/sidecar/core/adopt"
+	"github.com/evoslurm/evoslurm/adapter/sidecar/core/state"
+	"github.com/evoslurm/evoslurm/adapter/sidecar/core/state/statetest"
+	"github.com/evoslurm/evoslurm/adapter/sidecar/core/talk"
+	"github.com/evoslurm/evoslurm/adapter/sidecar/store/row"
+	"github.com/evoslurm/evoslurm/planner"
+	"github.com/evoslurm/evoslurm/slurmctl"
+)
+
+// TestDriveRowIsCurrent checks that a job gets its row when it is adopted, when its mode or the site changes, and when
+// its request has been read.
+func TestDriveRowIsCurrent(t *testing.T) {
+	c := statetest.NewCore(config.Default(), time.Now())
+	j := &state.Job{Job: &row.Job{SlurmID: 7, Drive: string(drivemode.Merge), Profile: planner.Profile{{Duration: 60, Nodes: 1}}}}
+	check := func(when string, mode drivemode.Mode, on state.SiteFacts) {
+		t.Helper()
+		if want := state.BehaviourOf(mode, on); j.Mode != want {
+			t.Errorf("%s: %+v, want %+v", when, j.Mode, want)
+		}
+	}
+	adopt.Add(c, j)
+	check("adopted", drivemode.Merge, state.SiteFacts{})
+	state.SetFacts(c, state.SiteFacts{ResizesOnce: true, StepManagers: true})
+	check("it may have a step manager", drivemode.Merge, state.SiteFacts{ResizesOnce: true, StepManagers: true})
+	c.MayUpdate(false)
+	check("Slurm rejects updates", drivemode.Merge, state.SiteFacts{UpdatesNeedAccount: true, ResizesOnce: true, StepManagers: true})
+	c.Snapshot = &state.Snapshot{ByID: map[slurmctl.JobID]*slurmctl.Job{7: {ID: 7}}}
+	c.Asked[7] = &state.RequestRead{Known: true}
+	adopt.LearnAll(c, c.Snapshot)
+	check("it has no step manager", drivemode.Merge, state.SiteFacts{UpdatesNeedAccount: true, ResizesOnce: true})
+	c.MayUpdate(true)
+	c.Turn(j, errors.New("no merging"))
+	check("turned", drivemode.Companion, state.SiteFacts{ResizesOnce: true})
+	if err := talk.CheckJobs(c); err != nil {
+		t.Error(err)
+	}
+	if j.Mode = state.Modes[drivemode.Chain]; talk.CheckJobs(c) == nil {
+		t.Error("a job with another mode's row passes the check")
+	}
+}
