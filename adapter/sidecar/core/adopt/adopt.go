@@ -67,10 +67,11 @@ func Restore(c *state.Core, books msg.Books) {
 
 // restored returns a job of the database with its plan and its past steps.
 func restored(c *state.Core, b msg.BookedJob) *state.Job {
-	j := &state.Job{Job: &b.Job, Past: b.Past, ChoiceLogged: true}
+	var plan []msg.PlannedStep
 	for _, p := range b.Plan {
-		j.Plan = append(j.Plan, msg.PlannedStep{Start: p.Start.Unix(), End: p.End.Unix(), Nodes: expanded(p.NodeList)})
+		plan = append(plan, msg.PlannedStep{Start: p.Start.Unix(), End: p.End.Unix(), Nodes: expanded(p.NodeList)})
 	}
+	j := state.Restored(&b.Job, b.Past, plan)
 	state.SetMode(c, j)
 	return j
 }
@@ -244,7 +245,7 @@ func adoptJob(c *state.Core, r *slurmctl.Job, sp request.Request, chain []slurmc
 	values := &row.Job{SlurmID: uint32(r.ID), Submitted: r.SubmitTime, Name: r.Name, User: r.User, UID: r.UID, GID: a.GID(),
 		Account: r.Account, QOS: r.QOS, Partition: r.Partition, Profile: whole, ExpandLimit: sp.ExpandLimit, Moldable: plan.MoldableOf(sp), Malleable: plan.MalleableOf(sp),
 		Drive: string(drivemode.Chain), Begin: sp.Begin, Claim: sp.MaxNodes, State: row.Queued}
-	j := &state.Job{Job: values, Chain: chain, Inferred: running(r), Script: a.Script, SuspendedBefore: a.SuspendedBefore}
+	j := &state.Job{Job: values, Adopted: state.Adopted{Chain: chain, Inferred: running(r), Script: a.Script, SuspendedBefore: a.SuspendedBefore}}
 	if sp.Updated != "" {
 		values.Changes = []row.Change{{ID: sp.Updated}}
 	}

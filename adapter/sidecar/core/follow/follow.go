@@ -106,7 +106,7 @@ func SetHeld(c *state.Core, j *state.Job, held []msg.Part) {
 }
 
 func heldText(held []msg.Part) string {
-	return slurmctl.CompressNodes((&state.Job{Held: held}).Nodes())
+	return slurmctl.CompressNodes((&state.Sight{Held: held}).Nodes())
 }
 
 // recordAllocation records the nodes and the step of a job from a time on.

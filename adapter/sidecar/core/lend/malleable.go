@@ -106,7 +106,7 @@ func reversed(names []string) []string {
 // KeepsLent returns the nodes beyond those of the next step that a job keeps at the end of a step, as far as
 // the next step's bounds and sizes allow, and if no other job needs them.
 func KeepsLent(c *state.Core, j *state.Job, next *msg.PlannedStep, surplus []string) []string {
-	if !adopt.IsMalleable(j) || j.Stiff != "" {
+	if !adopt.IsMalleable(j) {
 		return nil
 	}
 	least := len(next.Nodes)
@@ -144,8 +144,6 @@ func KeepsLent(c *state.Core, j *state.Job, next *msg.PlannedStep, surplus []str
 // stillResizable returns why the size of a job cannot change beyond its plan, or "" if it can.
 func stillResizable(c *state.Core, j *state.Job) string {
 	switch {
-	case j.Stiff != "":
-		return j.Stiff
 	case !j.Mode.ResizesBesidePlan:
 		return "a running job cannot be resized here, or only once"
 	case j.Claim > 0:

@@ -7,6 +7,31 @@ import (
 	"github.com/evoslurm/evoslurm/slurmctl"
 )
 
+// Actions holds the actions on a job: what is under way, what came of it, and what to avoid. Owner: act.
+type Actions struct {
+	Busy      bool                 // an action is under way
+	Touched   time.Time            // when the last action ended, or was seen under way: older observations do not count
+	RetryAt   time.Time            // after a failed action
+	Failures  int                  // in a row
+	Failing   time.Time            // since when actions fail, except those that failed because Slurm was away
+	Denials   int                  // growths that the sidecar gave up
+	Denial    string               // why it gave up the last one
+	Denied    string               // the same, until the script has received it
+	LetGo     slurmctl.JobID       // the chain's job that was last released to start
+	Readied   slurmctl.JobID       // the chain's job that Slurm starts once the job before it has ended: see readyLink
+	Gave      []string             // nodes that it gave back last, by GaveAt
+	GaveAt    time.Time            //
+	Shunned   map[string]time.Time // nodes on which Slurm did not start it, and until when it avoids them
+	RefusedIn map[string]Refusal   // by partition
+}
+
+// Limits holds whether a job's time limits are long enough for its plan. Owner: act.
+type Limits struct {
+	Extend  bool   // the plan is new and may end after the time limit
+	Short   string // why its time limit cannot be as long as its plan, in words
+	LastEnd int64  // then the latest Unix second at which it ends; 0: its limit is long enough
+}
+
 // The sidecar retries a failed action less and less often, but a growth not forever. When it gives
 // up a growth, the job stays in its step with its nodes, and nothing is held for it. Evosctl next
 // reports that to the script. The next call of evosctl next makes the core plan the growth again.

@@ -11,6 +11,19 @@ import (
 	"github.com/evoslurm/evoslurm/slurmctl"
 )
 
+// Adopted holds what a job asked for when it was adopted, and how it was found. Owner: adopt.
+type Adopted struct {
+	Asked           *slurmctl.JobRequest // nil: not known yet
+	GRES            []slurmctl.GRES      // generic resources that it has on every node
+	Chain           []slurmctl.JobID
+	Bound           string        // nodes that the user's request allows; "": any
+	May             []string      // the same nodes by name
+	Inferred        bool          // found running: its step is a guess
+	Script          string        // host of its batch script, if it was found running and the host is known
+	SuspendedBefore time.Duration // how long it was suspended before it was found running
+	Settled         bool          // it has passed a whole cycle, in this or an earlier run of the sidecar
+}
+
 // parts lists the Slurm jobs of the job.
 func (j *Job) parts() []row.Part { return j.PartsBy(slurmctl.CompressNodes) }
 

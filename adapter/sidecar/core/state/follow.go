@@ -2,10 +2,63 @@ package state
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
+	"github.com/evoslurm/evoslurm/adapter/sidecar/core/msg"
+	"github.com/evoslurm/evoslurm/adapter/sidecar/store/row"
 	"github.com/evoslurm/evoslurm/slurmctl"
 )
+
+// Sight holds what Slurm last showed of a job. Owner: follow.
+type Sight struct {
+	Record      slurmctl.Job     // the last squeue record of the base job (in a chain, of the current job)
+	QueuedAt    time.Time        // when the base job was last seen queued; zero: never
+	Configuring bool             // its nodes in Slurm are not up yet
+	Ending      bool             // completing in Slurm
+	Held        []msg.Part       // what it holds now, the base job first; replaced, never modified
+	Expanders   []slurmctl.JobID // jobs that bring it nodes and are not merged yet
+	Past        []row.Span
+}
+
+// Nodes lists all nodes that the job holds, base job first.
+func (v *Sight) Nodes() []string {
+	if len(v.Held) == 1 {
+		return slices.Clone(v.Held[0].Nodes)
+	}
+	var all []string
+	for _, p := range v.Held {
+		all = append(all, p.Nodes...)
+	}
+	return all
+}
+
+// NewestFirst lists the nodes that came later than the base job's, newest first:
+// in companion mode they are the cheapest to give back.
+func (v *Sight) NewestFirst() []string {
+	var all []string
+	for i := len(v.Held) - 1; i > 0; i-- {
+		all = append(all, v.Held[i].Nodes...)
+	}
+	return all
+}
+
+// Suspension holds since when Slurm has suspended a job. Owner: follow.
+type Suspension struct {
+	SuspendedFrom time.Time // since when it is suspended in Slurm; zero: it is not
+	SuspendedAt   time.Time // time until which its steps were delayed because of that
+	Recount       bool      // must read the total suspended time from Slurm
+}
+
+// Promise holds whether a running job keeps to its plan, and its promise for coming steps. Owner: follow.
+type Promise struct {
+	Overdue     int64  // Unix second of the planned end that the current step exceeded; 0: it did not
+	Warned      bool   // the current step's overrun was logged
+	NeedsReplan bool   // replan the next step: the promise lapsed
+	Forgone     string // why its coming steps have no promise, in words, in step ForgoneIn; "": it overran, or the reason is not known
+	ForgoneIn   int
+	Unplanned   string // why the last attempt to replan its coming steps failed, in words
+}
 
 // More nodes do not help against a limit. If an account, QOS, or partition allows no more at present, the job
 // waits with the nodes that it has, and holds no nodes that other jobs could use. The sidecar tries again when

@@ -9,6 +9,19 @@ import (
 	"github.com/evoslurm/evoslurm/slurmctl"
 )
 
+// Holding holds what is held for a job, what is not, and what that costs. Owner: hold.
+type Holding struct {
+	Gains        Gains     // cached nodes that its plan brings
+	Deferred     []int     // near steps for which the shares do not allow a hold yet
+	Unheld       *HeldBack // why the first of these steps has no hold; replaced, never modified
+	UnheldTold   int       // the last step that had no hold
+	UnheldSince  bool      // some step has had no hold since the event about it
+	Attempt      int       // number of the last expander or hold
+	HoldRetry    time.Time
+	HeldIdleRest int64     // node-milliseconds not yet added to HeldIdle
+	PricedAt     time.Time // when HeldIdle was last saved
+}
+
 // HeldBack holds why a hold is not taken.
 type HeldBack struct {
 	Step, Nodes       int

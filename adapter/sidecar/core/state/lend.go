@@ -1,9 +1,18 @@
 package state
 
 import (
+	"time"
+
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/msg"
 	"github.com/evoslurm/evoslurm/planner/malleable"
 )
+
+// Lending holds how a malleable job answers offers. Owner: lend.
+type Lending struct {
+	OfferAfter time.Time // when the next offer may be made
+	Silences   int       // offers in a row that it did not answer, or declined
+	ToldOffer  int64     // the last offer that it received
+}
 
 // Want describes a planned start or growth on a node.
 type Want struct {

@@ -4,7 +4,20 @@ import (
 	"slices"
 
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/msg"
+	"github.com/evoslurm/evoslurm/slurmctl"
 )
+
+// Placement holds a job's plan and its chosen alternative. Owner: plan.
+type Placement struct {
+	Priority     uint64                 // planning priority; once the job runs, its priority in Slurm
+	Plan         []msg.PlannedStep      // one per step, or none without a plan; replaced, never modified
+	PlacedIn     placedIn               // cached positions of its nodes in a pool
+	Unfit        string                 // why there is no plan
+	Options      []msg.PlannedOption    // what its alternatives would give, in the last plan
+	ChoiceLogged bool                   // the event log has the chosen alternative
+	RefusedAs    map[int]Refusal        // by alternative
+	Marked       map[slurmctl.JobID]int // the alternative, from 1, last written into the comment of each of its Slurm jobs
+}
 
 // A job with a claim (--max-nodes) may grow up to it on demand, and waits for that if necessary. So
 // that jobs never wait for each other's nodes, they begin and grow only if the resulting state is

@@ -5,6 +5,14 @@ import (
 	"time"
 )
 
+// Waits holds why a job waits. Owner: state.
+type Waits struct {
+	Reason    Reason    // why it is in its current state
+	Note      string    // anything else to show about it
+	Kept      *KeptBack // its start or growth that a limit keeps back; nil: nothing is kept back
+	KeptTimes int       // how often in a row it was kept back
+}
+
 // Reason holds why a job is in its current state: a kind, and the values for the kind's words. It is a plain
 // value; words makes the sentence that evosqueue shows.
 type Reason struct {

@@ -10,6 +10,15 @@ import (
 	"github.com/evoslurm/evoslurm/slurmctl"
 )
 
+// Standing holds how a queued job ages in Slurm, and which limits keep it out. Owner: slurm.
+type Standing struct {
+	Accrued      time.Time // since when its age counts in Slurm; zero: it does not count
+	AccrualKnown bool
+	Considered   bool // it was eligible at least once
+	Ineligible   bool // it was not eligible until recently
+	Forbidden    map[string]Forbidden
+}
+
 // Eligibility holds the answer of [snapshot.eligible], which is the same for all jobs with the
 // same request.
 type Eligibility struct {
