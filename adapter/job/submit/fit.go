@@ -67,7 +67,7 @@ func (s site) checkPlaces(ctx context.Context, r submission, places []place, sho
 		return r, s.unshown(ctx, places, shown, err)
 	}
 	r.maxTime = longest
-	return s.checkLimits(ctx, s.cutToPlaces(r, places), places)
+	return s.checkLimits(ctx, s.cutToPlaces(ctx, r, places), places)
 }
 
 // unshown adds to a refusal which nodes of the partitions Slurm does not show.
@@ -90,13 +90,13 @@ func (s site) unshown(ctx context.Context, places []place, shown []slurmctl.Node
 }
 
 // cutToPlaces bounds a malleable job by the nodes of the partitions, and of --nodelist.
-func (s site) cutToPlaces(r submission, places []place) submission {
+func (s site) cutToPlaces(ctx context.Context, r submission, places []place) submission {
 	if r.request.Malleable == nil {
 		return r
 	}
 	if names, err := r.options.nodeNames("nodelist"); err == nil && len(names) > 0 {
 		o, _ := r.options.last("nodelist")
-		r = s.cut(r, len(names), fmt.Sprintf("%s names %s", o, plural(len(names), "node")))
+		r = s.cut(ctx, r, len(names), fmt.Sprintf("%s names %s", o, plural(len(names), "node")))
 	}
 	most, why := 0, []string{}
 	for _, p := range places {
@@ -104,7 +104,7 @@ func (s site) cutToPlaces(r submission, places []place) submission {
 		why = append(why, p.why())
 	}
 	if len(places) > 0 {
-		r = s.cut(r, most, strings.Join(why, ", "))
+		r = s.cut(ctx, r, most, strings.Join(why, ", "))
 	}
 	return r
 }
@@ -120,13 +120,17 @@ func (s site) checkLimits(ctx context.Context, r submission, places []place) (su
 	if err != nil {
 		return r, err
 	}
-	r = s.cut(r, allowed.nodes, allowed.against)
+	r = s.cut(ctx, r, allowed.nodes, allowed.against)
 	r.maxTime = min(r.maxTime, allowed.minutes)
 	return r, nil
 }
 
-// cut limits a malleable job's larger sizes to what can ever be.
-func (s site) cut(r submission, most int, why string) submission {
+// cut limits a malleable job's larger sizes to what can ever be. Where plugins may still move the
+// job, it only warns, once they have: the sidecar cuts the job to what it has become.
+func (s site) cut(ctx context.Context, r submission, most int, why string) submission {
+	if !s.placed && s.movesJobs(ctx) {
+		return r
+	}
 	before := r.request.MostNodes()
 	if most >= before || !r.request.CutMax(most) {
 		return r
@@ -135,6 +139,6 @@ func (s site) cut(r submission, most int, why string) submission {
 	if r.request.Malleable != nil {
 		now = "it is malleable up to " + strconv.Itoa(r.request.MostNodes())
 	}
-	fmt.Fprintf(s.stderr, "evosbatch: warning: %s, not %d: %s\n", now, before, why)
+	fmt.Fprintf(cmp.Or(s.cuts, s.stderr), "evosbatch: warning: %s, not %d: %s\n", now, before, why)
 	return r
 }

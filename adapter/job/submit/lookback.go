@@ -88,13 +88,13 @@ func (s site) checkMoved(ctx context.Context, r submission, want request.Request
 			r.options.become = append(r.options.become, getopt.Option{Name: now[0], Value: now[1], HasValue: true})
 		}
 	}
-	if !moved || !s.movesJobs(ctx) {
+	if !s.movesJobs(ctx) || !moved && r.request.Malleable == nil {
 		return nil
 	}
 	if link := want.Chain; link != nil { // each of its jobs may be moved elsewhere
 		r.request.Profile = r.request.Profile[link.Step-1 : link.Step]
 	}
-	s.placed, s.stderr = true, io.Discard // it was said already
+	s.placed, s.cuts, s.stderr = true, s.stderr, io.Discard // the rest was said already
 	check := s.fit
 	if r.request.Moldable != nil {
 		check = s.checkAlternatives

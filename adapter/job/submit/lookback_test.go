@@ -37,3 +37,37 @@ func TestMoved(t *testing.T) {
 		}
 	}
 }
+
+// TestMovedMalleable checks that a malleable job's sizes are cut by the partition that plugins put
+// it into, not by the requested one.
+func TestMovedMalleable(t *testing.T) {
+	for _, c := range []struct {
+		plugins, partition string
+		submitted          int // the largest size in the request that Slurm gets
+		warned             string
+	}{
+		{"", "short", 3, "it is malleable up to 3, not 8: partition short"}, // without plugins, before submission
+		{"lua", "main", 8, ""},
+		{"lua", "endless", 8, "it is malleable up to 5, not 8: partition endless"},
+		{"lua", "short", 8, "it is malleable up to 3, not 8: partition short"}, // not moved
+	} {
+		r, err := build("-p short --profile=1-8@1m --grace=1m job.sh", "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		var said strings.Builder
+		s := site{cluster: still{version: "22.05.8", values: map[string]string{"JobSubmitPlugins": c.plugins}}, stderr: &said}
+		if r, err = s.feasible(t.Context(), r); err != nil {
+			t.Fatal(err)
+		}
+		if got := r.request.MostNodes(); got != c.submitted {
+			t.Errorf("with plugins %q, it is submitted with up to %d nodes, want %d", c.plugins, got, c.submitted)
+		}
+		if err := s.checkMoved(t.Context(), r, r.request, slurmctl.Job{ID: 7, Partition: c.partition}); err != nil {
+			t.Errorf("with plugins %q, moved into %s: %v", c.plugins, c.partition, err)
+		}
+		if got := said.String(); !strings.Contains(got, c.warned) || strings.Count(got, "malleable") > 1 || (c.warned == "") != (got == "") {
+			t.Errorf("with plugins %q, moved into %s, it said %q, want %q", c.plugins, c.partition, got, c.warned)
+		}
+	}
+}

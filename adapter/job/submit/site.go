@@ -32,6 +32,7 @@ type site struct {
 	partitions []string      // that Evoslurm drives; empty: all
 	maxGrace   time.Duration // for which a malleable job may ask; 0: any
 	stderr     io.Writer     // for warnings
+	cuts       io.Writer     // for warnings about sizes that are cut; nil: stderr
 	placed     bool          // Slurm has the job already: no plugin moves it any more
 }
 
