@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -312,8 +313,25 @@ func (f *field) attacked(attacks ...attack) {
 		if longest = f.round(attacks...); longest <= want || f.t.Failed() {
 			return
 		}
+		f.t.Logf("late; of job %d was logged:\n%s", f.victim, f.loggedOfVictim())
 	}
 	f.t.Errorf("the victim's job waited for its nodes longer than %v in each of %d rounds, %v in the last one", want, rounds, longest)
+}
+
+// loggedOfVictim returns what the sidecar and slurmctld logged of the victim's job.
+func (f *field) loggedOfVictim() string {
+	var b strings.Builder
+	own := regexp.MustCompile(fmt.Sprintf(`\b(job=|JobId=|evo_)%d\b|evo_%[1]d_`, f.victim))
+	for _, name := range []string{f.log.Name(), f.Cluster.Dir() + "/log/slurmctld.log"} {
+		text, err := os.ReadFile(name)
+		f.must(err)
+		for line := range strings.Lines(string(text)) {
+			if own.MatchString(line) {
+				b.WriteString(line)
+			}
+		}
+	}
+	return b.String()
 }
 
 // waits reads what the victim's job printed, checks its steps, and returns how long it waited
