@@ -8,39 +8,33 @@ import (
 
 // Status returns the sidecar's.
 func (c *Client) Status(ctx context.Context) (Status, error) {
-	var s Status
-	return s, c.call(ctx, http.MethodGet, "/v1/status", nil, &s)
+	return callOnce[Status](ctx, c, http.MethodGet, "/v1/status", nil)
 }
 
 // Jobs lists the evolving jobs with their plans, including ended ones if all is set. If a user has
 // very many steps, some jobs come without plans: [Client.Job] has them.
 func (c *Client) Jobs(ctx context.Context, all bool) ([]Job, error) {
-	var js []Job
-	return js, c.call(ctx, http.MethodGet, jobsPath(all, true), nil, &js)
+	return callOnce[[]Job](ctx, c, http.MethodGet, jobsPath(all, true), nil)
 }
 
 // Queue lists the evolving jobs without their plans, and with the beginnings of long profiles.
 func (c *Client) Queue(ctx context.Context, all bool) ([]Job, error) {
-	var js []Job
-	return js, c.call(ctx, http.MethodGet, jobsPath(all, false), nil, &js)
+	return callOnce[[]Job](ctx, c, http.MethodGet, jobsPath(all, false), nil)
 }
 
 // Job returns one evolving job.
 func (c *Client) Job(ctx context.Context, id uint32) (Job, error) {
-	var j Job
-	return j, c.call(ctx, http.MethodGet, jobPath(id), nil, &j)
+	return callOnce[Job](ctx, c, http.MethodGet, jobPath(id), nil)
 }
 
 // Allocation returns what the job has now.
 func (c *Client) Allocation(ctx context.Context, id uint32) (Allocation, error) {
-	var a Allocation
-	return a, c.call(ctx, http.MethodGet, jobPath(id)+"/allocation", nil, &a)
+	return callOnce[Allocation](ctx, c, http.MethodGet, jobPath(id)+"/allocation", nil)
 }
 
 // Cluster returns what exists besides evolving jobs.
 func (c *Client) Cluster(ctx context.Context) (Cluster, error) {
-	var a Cluster
-	return a, c.call(ctx, http.MethodGet, "/v1/cluster", nil, &a)
+	return callOnce[Cluster](ctx, c, http.MethodGet, "/v1/cluster", nil)
 }
 
 // Events reads the event log, oldest first.
@@ -49,8 +43,7 @@ func (c *Client) Events(ctx context.Context, q EventQuery) ([]Event, error) {
 	if v := q.values().Encode(); v != "" {
 		path += "?" + v
 	}
-	var all []Event
-	return all, c.call(ctx, http.MethodGet, path, nil, &all)
+	return callOnce[[]Event](ctx, c, http.MethodGet, path, nil)
 }
 
 // Next ends step req.From and waits until the next step's nodes are there (Ready), there is no next
@@ -83,48 +76,47 @@ func (c *Client) Progress(ctx context.Context, id uint32, r ProgressReport) (Pro
 
 // CancelHolds cancels what is held for the coming steps of a running job. For operators.
 func (c *Client) CancelHolds(ctx context.Context, id uint32) (Cancelled, error) {
-	var a Cancelled
-	return a, c.call(ctx, http.MethodPost, jobPath(id)+"/cancel-holds", CancelHolds{}, &a)
+	return callOnce[Cancelled](ctx, c, http.MethodPost, jobPath(id)+"/cancel-holds", CancelHolds{})
 }
 
 // Strategies lists all strategies.
 func (c *Client) Strategies(ctx context.Context) ([]Strategy, error) {
-	var all []Strategy
-	return all, c.call(ctx, http.MethodGet, "/v1/strategies", nil, &all)
+	return callOnce[[]Strategy](ctx, c, http.MethodGet, "/v1/strategies", nil)
 }
 
 // Strategy returns one of them.
 func (c *Client) Strategy(ctx context.Context, name string) (Strategy, error) {
-	var one Strategy
-	return one, c.call(ctx, http.MethodGet, "/v1/strategies/"+url.PathEscape(name), nil, &one)
+	return callOnce[Strategy](ctx, c, http.MethodGet, "/v1/strategies/"+url.PathEscape(name), nil)
 }
 
 // UseStrategy puts a strategy in use, between two cycles. For operators.
 func (c *Client) UseStrategy(ctx context.Context, name string, r StrategyRequest) (Strategy, error) {
-	var one Strategy
-	return one, c.call(ctx, http.MethodPost, "/v1/strategies/"+url.PathEscape(name)+"/use", r, &one)
+	return callOnce[Strategy](ctx, c, http.MethodPost, "/v1/strategies/"+url.PathEscape(name)+"/use", r)
 }
 
 // ReloadStrategies searches for plugins again and restarts the one in use. For operators.
 func (c *Client) ReloadStrategies(ctx context.Context) ([]Strategy, error) {
-	var all []Strategy
-	return all, c.call(ctx, http.MethodPost, "/v1/strategies", StrategyRequest{}, &all)
+	return callOnce[[]Strategy](ctx, c, http.MethodPost, "/v1/strategies", StrategyRequest{})
 }
 
 // TryStrategy plans the present state with a strategy and acts on nothing. For operators.
 func (c *Client) TryStrategy(ctx context.Context, name string, r StrategyRequest) (Trial, error) {
-	var t Trial
-	return t, c.call(ctx, http.MethodPost, "/v1/strategies/"+url.PathEscape(name)+"/try", r, &t)
+	return callOnce[Trial](ctx, c, http.MethodPost, "/v1/strategies/"+url.PathEscape(name)+"/try", r)
 }
 
 // Policies lists all malleability policies.
 func (c *Client) Policies(ctx context.Context) ([]Strategy, error) {
-	var all []Strategy
-	return all, c.call(ctx, http.MethodGet, "/v1/policies", nil, &all)
+	return callOnce[[]Strategy](ctx, c, http.MethodGet, "/v1/policies", nil)
 }
 
 // UsePolicy puts a malleability policy in use. For operators.
 func (c *Client) UsePolicy(ctx context.Context, name string, r StrategyRequest) (Strategy, error) {
-	var one Strategy
-	return one, c.call(ctx, http.MethodPost, "/v1/policies/"+url.PathEscape(name)+"/use", r, &one)
+	return callOnce[Strategy](ctx, c, http.MethodPost, "/v1/policies/"+url.PathEscape(name)+"/use", r)
+}
+
+// callOnce calls the API once and returns the answer.
+func callOnce[T any](ctx context.Context, c *Client, method, path string, body any) (T, error) {
+	var answer T
+	err := c.call(ctx, method, path, body, &answer)
+	return answer, err
 }

@@ -63,22 +63,15 @@ func (d *desk) jobs(ctx context.Context, r request) (any, error) {
 }
 
 func (d *desk) job(ctx context.Context, r request) (any, error) {
-	id, err := r.id()
-	if err != nil {
-		return nil, err
-	}
-	ctx, cancel := context.WithTimeout(ctx, backendTimeout)
-	defer cancel()
-	if err := d.rights.mayRead(ctx, r.caller, id); err != nil {
-		return nil, err
-	}
-	j, err := d.backend.Job(ctx, id)
-	with := d.rights.discretion(ctx, r.caller)
-	discreet(&j, with)
-	return j, discreetError(err, with)
+	return readJob(ctx, d, r, d.backend.Job)
 }
 
 func (d *desk) allocation(ctx context.Context, r request) (any, error) {
+	return readJob(ctx, d, r, d.backend.Allocation)
+}
+
+// readJob answers a request about one job with the result of read.
+func readJob[T any](ctx context.Context, d *desk, r request, read func(context.Context, uint32) (T, error)) (any, error) {
 	id, err := r.id()
 	if err != nil {
 		return nil, err
@@ -88,10 +81,10 @@ func (d *desk) allocation(ctx context.Context, r request) (any, error) {
 	if err := d.rights.mayRead(ctx, r.caller, id); err != nil {
 		return nil, err
 	}
-	a, err := d.backend.Allocation(ctx, id)
+	answer, err := read(ctx, id)
 	with := d.rights.discretion(ctx, r.caller)
-	discreet(&a, with)
-	return a, discreetError(err, with)
+	discreet(&answer, with)
+	return answer, discreetError(err, with)
 }
 
 // cluster returns what the caller may read: of other users' jobs and holds by the rules for jobs,
