@@ -460,8 +460,7 @@ func (r *run) mapNodes(planned []Planned) error {
 		}
 	}
 	nodes, err := MapNodes(r.pool.Nodes, busy, jobs)
-	var clash *MapError
-	if errors.As(err, &clash) {
+	if clash, ok := errors.AsType[*MapError](err); ok {
 		clash.Job = index[clash.Job]
 	}
 	if err != nil {

@@ -116,8 +116,7 @@ func FuzzParseProfile(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, text string) {
 		p, err := ParseProfile(text)
-		var parse *ParseError
-		if errors.As(err, &parse) {
+		if parse, ok := errors.AsType[*ParseError](err); ok {
 			if parse.Offset < 0 || parse.Offset > len(text) || parse.Error() == "" {
 				t.Fatalf("%q: %+v", text, parse)
 			}

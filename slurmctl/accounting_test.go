@@ -30,8 +30,7 @@ func TestAccounting(t *testing.T) {
 			break
 		}
 		if err != nil {
-			var wrong *AccountingError
-			if !errors.As(err, &wrong) {
+			if _, ok := errors.AsType[*AccountingError](err); !ok {
 				t.Fatal(err)
 			}
 			got = append(got, fmt.Sprintf("line %d: %v", a.Line(), err))

@@ -66,8 +66,7 @@ func (e *PendingError) Unwrap() error { return e.Err }
 // refused an allocation, and which. The limit is a reason from squeue, or Slurm's words if it
 // refused at once (QOS with DenyOnLimit, partitions with EnforcePartLimits).
 func Limited(err error) (limit string, ok bool) {
-	var pending *PendingError
-	if errors.As(err, &pending) {
+	if pending, ok := errors.AsType[*PendingError](err); ok {
 		return pending.Reason, KindOf(pending.Reason) == LimitReason
 	}
 	var ce *CommandError

@@ -11,6 +11,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -172,12 +173,7 @@ func TestRights(t *testing.T) {
 	}
 	operators := func(uids ...uint32) func(uint32) bool {
 		return func(uid uint32) bool {
-			for _, u := range uids {
-				if u == uid {
-					return true
-				}
-			}
-			return false
+			return slices.Contains(uids, uid)
 		}
 	}
 	for _, c := range []struct {

@@ -155,8 +155,7 @@ func (c *Client) attempt(ctx context.Context, method, uri string, body []byte, o
 	}
 	res, err := c.http.Do(req)
 	if err != nil {
-		var u *url.Error // the caller adds the address, and the path helps no user
-		if errors.As(err, &u) {
+		if u, ok := errors.AsType[*url.Error](err); ok { // the caller adds the address, and the path helps no user
 			err = u.Err
 		}
 		if errors.Is(err, fs.ErrPermission) {

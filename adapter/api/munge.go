@@ -142,8 +142,7 @@ func (m Munge) run(ctx context.Context, input, name string, args ...string) (str
 		return "", err
 	}
 	e := &mungeError{status: -1}
-	var exit *exec.ExitError
-	if errors.As(err, &exit) {
+	if exit, ok := errors.AsType[*exec.ExitError](err); ok {
 		e.status = exit.ExitCode()
 	}
 	if ctx.Err() != nil {

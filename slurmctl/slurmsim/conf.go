@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -92,9 +93,7 @@ func (c *conf) line(text string) error {
 // line sets defaults, merged stores them and returns nil.
 func (c *conf) merged(kind string, pairs [][2]string) map[string]string {
 	all := map[string]string{}
-	for k, v := range c.defaults[kind] {
-		all[k] = v
-	}
+	maps.Copy(all, c.defaults[kind])
 	for _, p := range pairs {
 		all[strings.ToLower(p[0])] = p[1]
 	}

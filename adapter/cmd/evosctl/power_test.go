@@ -1,6 +1,7 @@
 package main
 
 import (
+	"maps"
 	"strings"
 	"testing"
 
@@ -13,9 +14,7 @@ func TestDoctorPower(t *testing.T) {
 	saving := map[string]string{"ResumeProgram": "/r", "SuspendProgram": "/s", "ResumeTimeout": "300 sec", "SlurmUser": "nobody(65534)"}
 	with := func(extra ...string) slurmctl.Config {
 		values := map[string]string{}
-		for name, v := range saving {
-			values[name] = v
-		}
+		maps.Copy(values, saving)
 		for i := 0; i < len(extra); i += 2 {
 			values[extra[i]] = extra[i+1]
 		}

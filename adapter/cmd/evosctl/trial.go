@@ -267,8 +267,7 @@ func (t *trial) step(ctx context.Context, from int, name string, want int) bool 
 
 // gaveUp reports why the trial ended early.
 func (t *trial) gaveUp(ctx context.Context, name, reason string) {
-	var by interrupted
-	if errors.As(context.Cause(ctx), &by) {
+	if by, ok := errors.AsType[interrupted](context.Cause(ctx)); ok {
 		t.add(name, fail, "interrupted ("+by.Error()+")", "")
 		return
 	}

@@ -81,8 +81,7 @@ func replay(cmd *cobra.Command, path, until, job, why string) error {
 		fmt.Fprintf(cmd.ErrOrStderr(), "evosim: %v; what is whole was replayed\n", err)
 		err = nil
 	}
-	var differs *recorder.Difference
-	if errors.As(err, &differs) {
+	if _, ok := errors.AsType[*recorder.Difference](err); ok {
 		return evosim.Failure{Err: fmt.Errorf("the core does something else than is recorded\n%w", err)}
 	}
 	if err != nil {

@@ -423,8 +423,7 @@ func silent(ctx context.Context, address string, err error) error {
 	if errors.Is(err, api.ErrUnavailable) { // it has answered
 		return fmt.Errorf("%w; squeue shows the jobs", err)
 	}
-	var network *net.OpError
-	if errors.As(err, &network) {
+	if network, ok := errors.AsType[*net.OpError](err); ok {
 		err = network.Err
 	}
 	return fmt.Errorf("Evoslurm's sidecar at %s does not answer: %w\nEvolving jobs wait in Slurm until it (evoslurmd) is back; squeue shows them", address, err)

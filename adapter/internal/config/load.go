@@ -54,11 +54,9 @@ func Load(flags *pflag.FlagSet) (Config, string, error) {
 		durationHook,
 		mapstructure.StringToSliceHookFunc(","),
 	)))
-	var bad *mapstructure.DecodeError
-	if errors.As(err, &bad) { // the first one, on a line
+	if bad, ok := errors.AsType[*mapstructure.DecodeError](err); ok { // the first one, on a line
 		err = fmt.Errorf("%s: %w", bad.Name(), bad.Unwrap())
-		var value *mapstructure.ParseError
-		if errors.As(err, &value) {
+		if value, ok := errors.AsType[*mapstructure.ParseError](err); ok {
 			err = fmt.Errorf("%s: %q; want one of type %s", bad.Name(), fmt.Sprint(value.Value), value.Expected.Type())
 		}
 	}

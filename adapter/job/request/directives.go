@@ -3,6 +3,7 @@ package request
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"unicode"
 
@@ -84,12 +85,7 @@ func nextOption(words []string) (Directive, []string, error) {
 }
 
 func isOption(name string) bool {
-	for _, known := range Options {
-		if name == known {
-			return true
-		}
-	}
-	return false
+	return slices.Contains(Options, name)
 }
 
 // isCommand reports whether sbatch stops reading directives at this line.

@@ -53,8 +53,7 @@ func TestParseDirectivesRefuses(t *testing.T) {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: %v, want %q", script, err, want)
 		}
-		var d *DirectiveError
-		if !errors.As(err, &d) {
+		if _, ok := errors.AsType[*DirectiveError](err); !ok {
 			t.Errorf("%q: %T", script, err)
 		}
 	}

@@ -47,8 +47,7 @@ func (c *Command) Run(ctx context.Context) int {
 		return status
 	}
 	fmt.Fprintf(c.Stderr, "evosbatch: error: %v\n", err)
-	var bad *planner.ParseError
-	if errors.As(err, &bad) {
+	if bad, ok := errors.AsType[*planner.ParseError](err); ok {
 		if pointer := bad.Pointer(); pointer != "" {
 			fmt.Fprintln(c.Stderr, pointer)
 		}

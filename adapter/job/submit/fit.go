@@ -21,8 +21,7 @@ func (s site) fit(ctx context.Context, r submission) (submission, error) {
 	defer cancel()
 	nodes, partitions, err := s.cluster.Nodes(ctx)
 	if err != nil {
-		var failed *slurmctl.CommandError
-		if !errors.As(err, &failed) {
+		if _, ok := errors.AsType[*slurmctl.CommandError](err); !ok {
 			fmt.Fprintf(s.stderr, "evosbatch: warning: the profile's size is not checked: %v\n", err)
 		}
 		r, err = s.checkLimits(ctx, r, nil)

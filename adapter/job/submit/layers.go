@@ -59,10 +59,9 @@ func (l layers) all() []getopt.Option {
 
 // last returns the option that applies, if any is given.
 func (l layers) last(name string) (getopt.Option, bool) {
-	all := l.all()
-	for i := len(all) - 1; i >= 0; i-- {
-		if all[i].Name == name && !isEvolution(all[i]) {
-			return all[i], true
+	for _, o := range slices.Backward(l.all()) {
+		if o.Name == name && !isEvolution(o) {
+			return o, true
 		}
 	}
 	return getopt.Option{}, false

@@ -85,8 +85,7 @@ func (s sender) sendWatched(ctx context.Context, r submission, c call) (int, err
 	if lost := w.finish(); lost != nil {
 		return 0, lost
 	}
-	var failed *exec.ExitError
-	if errors.As(err, &failed) {
+	if failed, ok := errors.AsType[*exec.ExitError](err); ok {
 		if status, ok := failed.Sys().(syscall.WaitStatus); ok && status.Signaled() {
 			return 128 + int(status.Signal()), nil
 		}

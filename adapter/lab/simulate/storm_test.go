@@ -29,9 +29,7 @@ func TestStorms(t *testing.T) {
 	var next, failed, simulated atomic.Int64
 	var all sync.WaitGroup
 	for range 2 {
-		all.Add(1)
-		go func() {
-			defer all.Done()
+		all.Go(func() {
 			for i := next.Add(1) - 1; i < int64(*stormSeeds) && failed.Load() < 5; i = next.Add(1) - 1 {
 				seed := first + uint64(i)
 				script := Storm(seed)
@@ -45,7 +43,7 @@ func TestStorms(t *testing.T) {
 					t.Errorf("seed %d: %v\n\nshrunk:\n%s\nwhat comes of it:\n%s\n%v", seed, err, small, story.String(), again)
 				}
 			}
-		}()
+		})
 	}
 	all.Wait()
 	used = processorTime(t, syscall.RUSAGE_SELF) - used

@@ -217,8 +217,7 @@ func (s *jsonSource) next(h *Header) (Job, string, error) {
 	at := fmt.Sprintf("job %d", i+1)
 	p, logged, err := workload.ReadJob(text, i)
 	if err != nil {
-		var where *planner.ProblemError
-		if errors.As(err, &where) {
+		if where, ok := errors.AsType[*planner.ProblemError](err); ok {
 			return Job{}, at, &Fault{at, where.Field, where.Err}
 		}
 		return Job{}, at, &Fault{at, "", err}

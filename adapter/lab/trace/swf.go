@@ -143,8 +143,7 @@ func (s *swf) take(h *Header) (Job, string, error) {
 		case errors.Is(err, io.EOF):
 			return Job{}, "", io.EOF
 		case err != nil:
-			var fault *Fault
-			if errors.As(err, &fault) {
+			if fault, ok := errors.AsType[*Fault](err); ok {
 				fault.At = at
 			}
 			return Job{}, at, err

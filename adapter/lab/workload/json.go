@@ -312,8 +312,7 @@ func (d *decoder) one(i int) (planner.Job, Logged, error) {
 
 // wrap says in which job and field decoding failed.
 func (d *decoder) wrap(job int, id, field string, err error) error {
-	var kind *json.UnmarshalTypeError
-	if errors.As(err, &kind) {
+	if kind, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
 		field = strings.Trim(field+"."+strings.TrimPrefix(kind.Field, "Logged."), ".") // the prefix comes from Go, not from the file
 		err = fmt.Errorf("is a %s, not %s", kind.Value, jsonKind(kind.Type.String()))
 		if field == "" {
@@ -363,8 +362,7 @@ func (d *decoder) broken(err error) error {
 	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
 		return fmt.Errorf("JSON is truncated at byte %d", d.json.InputOffset())
 	}
-	var syntax *json.SyntaxError
-	if errors.As(err, &syntax) {
+	if syntax, ok := errors.AsType[*json.SyntaxError](err); ok {
 		return fmt.Errorf("broken JSON at byte %d: %w", syntax.Offset, err)
 	}
 	return err

@@ -245,15 +245,13 @@ func (c *Controller) think(inputs ...msg.Input) []msg.Effect {
 
 // beside runs something beside the loop and passes the result to the core.
 func (c *Controller) beside(run func() msg.Input) {
-	c.all.Add(1)
-	go func() {
-		defer c.all.Done()
+	c.all.Go(func() {
 		in := run()
 		select {
 		case c.mail <- in:
 		case <-c.gone:
 		}
-	}()
+	})
 }
 
 // plan has the strategy in use plan, and writes what happened to strategies into the

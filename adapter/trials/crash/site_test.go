@@ -117,9 +117,7 @@ func (s *site) launch() error {
 		return err
 	}
 	s.daemon, s.exited = cmd, exited
-	s.restart.Add(1)
-	go func() {
-		defer s.restart.Done()
+	s.restart.Go(func() {
 		err := cmd.Wait()
 		close(exited)
 		s.mu.Lock()
@@ -133,7 +131,7 @@ func (s *site) launch() error {
 		if err := s.launch(); err != nil {
 			s.t.Error(err)
 		}
-	}()
+	})
 	return nil
 }
 

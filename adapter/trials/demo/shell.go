@@ -99,8 +99,7 @@ func Shell(ctx context.Context, o ShellOptions) (err error) {
 	err = l.attach(ctx, u, o.Command)
 	if len(o.Command) == 0 {
 		fmt.Fprintln(o.Out, "Taking everything down …")
-		var exit *exec.ExitError
-		if errors.As(err, &exit) { // of the last command that was typed
+		if _, ok := errors.AsType[*exec.ExitError](err); ok { // of the last command that was typed
 			err = nil
 		}
 	}

@@ -141,9 +141,7 @@ func (l *load) fill(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	for w := range cap(errs) {
-		workers.Add(1)
-		go func() {
-			defer workers.Done()
+		workers.Go(func() {
 			random := rand.New(rand.NewPCG(1, uint64(w)))
 			for evolving := range kinds {
 				if err := l.submit(ctx, random, evolving); err != nil {
@@ -152,7 +150,7 @@ func (l *load) fill(ctx context.Context) error {
 					return
 				}
 			}
-		}()
+		})
 	}
 	for i := range total {
 		select {

@@ -76,7 +76,7 @@ func bootsAccounting(t *testing.T, options slurmtest.Options) error {
 	if err == nil {
 		return cluster.Stop(ctx)
 	}
-	why := strings.SplitN(err.Error(), "\n", 2)[0]
+	why, _, _ := strings.Cut(err.Error(), "\n")
 	if _, fatal, ok := strings.Cut(err.Error(), "fatal: "); ok {
 		why += ": " + strings.SplitN(fatal, "\n", 2)[0]
 	}

@@ -63,12 +63,10 @@ func runnable(path string) error {
 	if err == nil {
 		_, err = exec.LookPath(absolute)
 	}
-	var e *exec.Error
-	if errors.As(err, &e) {
+	if e, ok := errors.AsType[*exec.Error](err); ok {
 		err = e.Err
 	}
-	var missing *fs.PathError
-	if errors.As(err, &missing) {
+	if missing, ok := errors.AsType[*fs.PathError](err); ok {
 		err = missing.Err
 	}
 	return err

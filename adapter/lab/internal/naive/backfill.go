@@ -2,7 +2,6 @@ package naive
 
 import (
 	"slices"
-	"sort"
 )
 
 // Rigid is a job for [EASY] and [Conservative]: no limit is shorter than the run time.
@@ -162,7 +161,7 @@ func (b *backfill) place(place []int64, j Rigid) int64 {
 	for t := range change {
 		times = append(times, t)
 	}
-	sort.Slice(times, func(i, k int) bool { return times[i] < times[k] })
+	slices.Sort(times)
 	used, since := 0, int64(-1)
 	for _, t := range times {
 		if since >= 0 && since+j.Limit <= t {
