@@ -1,0 +1,87 @@
+package slurm
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/evoslurm/evoslurm/adapter/sidecar/core/msg"
+	"github.com/evoslurm/evoslurm/adapter/sidecar/core/state/statetest"
+	"github.com/evoslurm/evoslurm/planner"
+)
+
+// TestLanes places rigid jobs one after the other, like a backfill scheduler: each as early as it fits, and none later
+// because of one behind it. Times are seconds from the origin.
+func TestLanes(t *testing.T) {
+	type job struct {
+		nodes    int
+		lasts    int64
+		earliest int64
+		on       []int // eligible
+		want     string
+	}
+	all := []int{0, 1, 2, 3}
+	const never = planner.Forever
+	for name, c := range map[string]struct {
+		busy string // "node:start-end …"
+		held []int64
+		jobs []job
+	}{
+		"an empty cluster":                    {"", nil, []job{{4, 10, 0, all, "0 on [0 1 2 3]"}}},
+		"one after the other":                 {"", nil, []job{{3, 10, 0, all, "0 on [0 1 2]"}, {2, 10, 0, all, "10 on [0 1]"}}},
+		"a small job behind fits beside":      {"", nil, []job{{3, 10, 0, all, "0 on [0 1 2]"}, {4, 10, 0, all, "10 on [0 1 2 3]"}, {1, 10, 0, all, "0 on [3]"}}},
+		"a long one behind delays nobody":     {"", nil, []job{{3, 10, 0, all, "0 on [0 1 2]"}, {4, 10, 0, all, "10 on [0 1 2 3]"}, {1, 11, 0, all, "20 on [0]"}}},
+		"a gap that it just fills":            {"0:0-5 0:15-20", nil, []job{{1, 10, 0, []int{0}, "5 on [0]"}}},
+		"a gap that is a second too short":    {"0:0-5 0:14-20", nil, []job{{1, 10, 0, []int{0}, "20 on [0]"}}},
+		"not before its begin time":           {"", nil, []job{{1, 10, 7, all, "7 on [0]"}}},
+		"a begin time in the past":            {"", nil, []job{{1, 10, -7, all, "0 on [0]"}}},
+		"more nodes than are eligible":        {"", nil, []job{{3, 10, 0, []int{0, 1}, "never"}, {1, 10, 0, all, "0 on [0]"}}},
+		"no node is eligible":                 {"", nil, []job{{1, 10, 0, nil, "never"}}},
+		"a node that never becomes free":      {"0:0-forever", nil, []job{{1, 10, 0, []int{0}, "never"}, {1, 10, 0, []int{0, 1}, "0 on [1]"}}},
+		"longest job of all":                  {"", nil, []job{{1, planner.MaxDuration, 0, all, "0 on [0]"}}},
+		"nodes whose hold begins later first": {"", []int64{5, never, 10, never}, []job{{2, 10, 0, all, "0 on [1 2]"}, {2, 10, 0, all, "0 on [3 0]"}}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			o := busyLanes(t, c.busy)
+			held := []int64{never, never, never, never}
+			for i, at := range c.held {
+				if at != never {
+					held[i] = at + statetest.Second
+				}
+			}
+			var list []Placed
+			for _, j := range c.jobs {
+				list = append(list, Placed{Candidate: Candidate{Nodes: j.on, Profile: planner.Profile{{Duration: j.lasts, Nodes: j.nodes}}, Earliest: statetest.Second + j.earliest}})
+			}
+			LanesOf(o).Place(list, held)
+			for i, p := range list {
+				got := "never"
+				if p.Start != never {
+					got = fmt.Sprintf("%d on %v", p.Start-statetest.Second, p.At)
+				}
+				if got != c.jobs[i].want {
+					t.Errorf("job %d: %s, want %s", i+1, got, c.jobs[i].want)
+				}
+			}
+		})
+	}
+}
+
+// busyLanes returns four nodes, of which some are busy: "node:start-end …", in seconds from the origin.
+func busyLanes(t *testing.T, busy string) *msg.Occupancy {
+	t.Helper()
+	const never = planner.Forever
+	o := msg.NewOccupancy(4, statetest.Second)
+	for _, text := range strings.Fields(strings.ReplaceAll(busy, "forever", fmt.Sprint(never))) {
+		var n int
+		var start, end int64
+		if _, err := fmt.Sscanf(text, "%d:%d-%d", &n, &start, &end); err != nil {
+			t.Fatal(err)
+		}
+		if end != never {
+			end += statetest.Second
+		}
+		o.Add(n, start+statetest.Second, end)
+	}
+	return o
+}
