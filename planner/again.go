@@ -4,11 +4,11 @@ import "slices"
 
 // Last holds how a pool was planned, as a start for the next plan.
 type Last struct {
-	strategy string // the strategy's name
-	origin   int64
-	pool     Pool
-	planned  []Planned
-	found    [][]int // per job, what it preferred when that was last found among its planned nodes
+	Strategy string // the strategy's name
+	Origin   int64
+	Pool     Pool
+	Planned  []Planned
+	Found    [][]int // per job, what it preferred when that was last found among its planned nodes
 }
 
 // PlanAgain is Plan, but avoids planning if only time has passed since last (nil if unknown) and no
@@ -30,9 +30,9 @@ func (p Pool) PlanAgain(s Strategy, origin int64, last *Last) ([]Planned, *Last,
 	steady := IsSteady(s) && len(p.Reserved) == 0 && !slices.ContainsFunc(p.Jobs, func(j PoolJob) bool {
 		return j.Fixed || j.ExpandLimit > 1 || j.ExpandLimit == 0 && ExpandLimitOf(s) > 1
 	})
-	if steady && last != nil && last.strategy == s.Name() {
-		if by := origin - last.origin; by >= 0 && last.holds(p, by) {
-			planned := slices.Clone(last.planned)
+	if steady && last != nil && last.Strategy == s.Name() {
+		if by := origin - last.Origin; by >= 0 && last.holds(p, by) {
+			planned := slices.Clone(last.Planned)
 			for i := range planned {
 				if planned[i].Unfit != "" {
 					continue
@@ -56,7 +56,7 @@ func (p Pool) PlanAgain(s Strategy, origin int64, last *Last) ([]Planned, *Last,
 	if err != nil {
 		return nil, nil, err
 	}
-	return planned, &Last{strategy: s.Name(), origin: origin, pool: p, planned: slices.Clone(planned)}, nil
+	return planned, &Last{Strategy: s.Name(), Origin: origin, Pool: p, Planned: slices.Clone(planned)}, nil
 }
 
 // IsSteady reports whether a strategy's plans stay as they are while nothing but time goes
@@ -68,18 +68,18 @@ func IsSteady(s Strategy) bool {
 
 // holds reports whether last's plan is valid for the pool `by` seconds later.
 func (l *Last) holds(p Pool, by int64) bool {
-	if p.Nodes != l.pool.Nodes || len(p.Jobs) != len(l.pool.Jobs) {
+	if p.Nodes != l.Pool.Nodes || len(p.Jobs) != len(l.Pool.Jobs) {
 		return false
 	}
 	soonest := l.soonest()
 	for i := range p.Jobs {
-		is, was := &p.Jobs[i], &l.pool.Jobs[i]
-		late := is.Submit - later(l.planned[i].first(), by)
+		is, was := &p.Jobs[i], &l.Pool.Jobs[i]
+		late := is.Submit - later(l.Planned[i].first(), by)
 		if is.Submit < was.Submit-by || !is.sameNeeds(was) || !slices.Equal(is.Prefer, was.Prefer) && !l.has(i, is.Prefer) || late > 0 && !(is.Others && late <= (soonest-by)/patience) {
 			return false
 		}
 	}
-	return sameBusy(p.Busy, l.pool.Busy, by)
+	return sameBusy(p.Busy, l.Pool.Busy, by)
 }
 
 // has reports whether all these nodes are planned for a job. It remembers the list, which is
@@ -88,16 +88,16 @@ func (l *Last) has(i int, nodes []int) bool {
 	if len(nodes) == 0 {
 		return true
 	}
-	if l.found == nil {
-		l.found = make([][]int, len(l.planned))
+	if l.Found == nil {
+		l.Found = make([][]int, len(l.Planned))
 	}
-	if f := l.found[i]; len(f) == len(nodes) && &f[0] == &nodes[0] {
+	if f := l.Found[i]; len(f) == len(nodes) && &f[0] == &nodes[0] {
 		return true
 	}
-	if !l.planned[i].has(nodes) {
+	if !l.Planned[i].has(nodes) {
 		return false
 	}
-	l.found[i] = nodes
+	l.Found[i] = nodes
 	return true
 }
 
@@ -117,9 +117,9 @@ const patience = 10
 // soonest returns when the first of our jobs starts.
 func (l *Last) soonest() int64 {
 	first := Forever
-	for i := range l.planned {
-		if !l.pool.Jobs[i].Others && l.planned[i].Unfit == "" {
-			first = min(first, l.planned[i].Start)
+	for i := range l.Planned {
+		if !l.Pool.Jobs[i].Others && l.Planned[i].Unfit == "" {
+			first = min(first, l.Planned[i].Start)
 		}
 	}
 	return first
@@ -143,14 +143,14 @@ func (p *Planned) first() int64 {
 // time is too late, so that the pool needs a new plan. It returns Forever if no job will be.
 func (l *Last) Until() int64 {
 	until, soonest := Forever, l.soonest()
-	for i := range l.planned {
-		if !l.pool.Jobs[i].Others || l.planned[i].Unfit != "" {
+	for i := range l.Planned {
+		if !l.Pool.Jobs[i].Others || l.Planned[i].Unfit != "" {
 			continue
 		}
 		// late ≤ (soonest-by)/patience holds while late = by-start does
-		start := l.planned[i].Start
+		start := l.Planned[i].Start
 		if by := (soonest + patience*start) / (patience + 1); soonest < Forever/patience {
-			until = min(until, l.origin+max(by, start)+1)
+			until = min(until, l.Origin+max(by, start)+1)
 		}
 	}
 	return until

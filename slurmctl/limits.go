@@ -12,49 +12,49 @@ import (
 // Limits holds the site's resource limits: of associations (user and account, up the account tree),
 // QOS, and partitions, as far as the caller may see them (PrivateData).
 type Limits struct {
-	Enforced   bool // AccountingStorageEnforce has limits; otherwise only limits of partitions count
-	assocs     []limitSet
-	qos        map[string]*limitSet
-	partitions map[string]*partitionRules
-	accrual    bool           // some limit bounds accruing age: see Accruing
-	memory     bool           // memory is allocated to jobs, so limits on it count
-	whole      partitionRules // from slurm.conf, for all partitions
-	addresses  int64          // how much of its memory, in percent, a job's processes may address (VSizeFactor); or noLimit
-	preemption *Preemption
+	Enforced  bool // AccountingStorageEnforce has limits; otherwise only limits of partitions count
+	Assocs    []limitSet
+	QOS       map[string]*limitSet
+	Parts     map[string]*partitionRules
+	Accrual   bool           // some limit bounds accruing age: see Accruing
+	Memory    bool           // memory is allocated to jobs, so limits on it count
+	Whole     partitionRules // from slurm.conf, for all partitions
+	Addresses int64          // how much of its memory, in percent, a job's processes may address (VSizeFactor); or noLimit
+	Preempts  *Preemption
 }
 
 // limit is a bound and the amount already in use.
-type limit struct{ most, used int64 }
+type limit struct{ Most, Used int64 }
 
 // noLimit stands for the absence of a bound.
 const noLimit = -1
 
 // limitSet holds the limits of one association or QOS.
 type limitSet struct {
-	account, user, partition, parent string // set for an association
-	isDefault                        bool
-	name                             string // set for a QOS
-	flags                            []string
-	limits                           map[string]limit            // "GrpTRES/node", "MaxJobs", …
-	byUser                           map[string]map[string]limit // for a QOS: use by single users
-	byAccount                        map[string]map[string]limit
+	Account, User, Partition, Parent string // set for an association
+	IsDefault                        bool
+	Name                             string // set for a QOS
+	Flags                            []string
+	Limits                           map[string]limit            // "GrpTRES/node", "MaxJobs", …
+	ByUser                           map[string]map[string]limit // for a QOS: use by single users
+	ByAccount                        map[string]map[string]limit
 }
 
 // partitionRules holds what a partition admits.
 type partitionRules struct {
-	name, qos                                      string
-	minNodes, maxNodes                             int64
-	maxMinutes, defaultMinutes                     int64
-	memPerNode, memPerCPU                          int64 // upper bounds, MiB; or noLimit
-	defMemPerNode, defMemPerCPU                    int64 // MiB; or noLimit
-	allowAccounts, denyAccounts, allowQOS, denyQOS []string
-	nodes                                          []string
-	from                                           []string // hosts that may submit (AllocNodes); nil for all
-	cpus                                           int64    // of every node; 0 if they differ or are unknown
-	total                                          int64    // nodes; noLimit if unknown
-	isDefault                                      bool
-	open                                           bool // up, and open to all users from everywhere without a reservation
-	tier, preempt, billing, shares                 string
+	Name, QOS                                      string
+	MinNodes, MaxNodes                             int64
+	MaxMinutes, DefaultMinutes                     int64
+	MemPerNode, MemPerCPU                          int64 // upper bounds, MiB; or noLimit
+	DefMemPerNode, DefMemPerCPU                    int64 // MiB; or noLimit
+	AllowAccounts, DenyAccounts, AllowQOS, DenyQOS []string
+	Nodes                                          []string
+	From                                           []string // hosts that may submit (AllocNodes); nil for all
+	CPUs                                           int64    // of every node; 0 if they differ or are unknown
+	Total                                          int64    // nodes; noLimit if unknown
+	IsDefault                                      bool
+	Open                                           bool // up, and open to all users from everywhere without a reservation
+	Tier, Preempt, Billing, Shares                 string
 }
 
 // Limits reads the limits by three commands, or four if QOS preempt each other. Limits that the
@@ -101,20 +101,20 @@ type LimitsText struct {
 
 // ParseLimits reads limits from the commands' output.
 func ParseLimits(cfg Config, text LimitsText) *Limits {
-	l := &Limits{Enforced: enforces(cfg), qos: map[string]*limitSet{}, whole: partitionRules{
-		memPerNode: bound(cfg.Values["MaxMemPerNode"]), memPerCPU: bound(cfg.Values["MaxMemPerCPU"]),
-		defMemPerNode: bound(cfg.Values["DefMemPerNode"]), defMemPerCPU: bound(cfg.Values["DefMemPerCPU"])}}
-	l.partitions = parsePartitionRules(text.Partitions)
-	l.addresses = bound(strings.TrimSuffix(cfg.Values["VSizeFactor"], " percent"))
-	l.preemption = readPreemption(cfg, l.partitions, text.Preemption)
-	l.memory = strings.Contains(strings.ToUpper(cfg.Values["SelectTypeParameters"]), "MEMORY")
+	l := &Limits{Enforced: enforces(cfg), QOS: map[string]*limitSet{}, Whole: partitionRules{
+		MemPerNode: bound(cfg.Values["MaxMemPerNode"]), MemPerCPU: bound(cfg.Values["MaxMemPerCPU"]),
+		DefMemPerNode: bound(cfg.Values["DefMemPerNode"]), DefMemPerCPU: bound(cfg.Values["DefMemPerCPU"])}}
+	l.Parts = parsePartitionRules(text.Partitions)
+	l.Addresses = bound(strings.TrimSuffix(cfg.Values["VSizeFactor"], " percent"))
+	l.Preempts = readPreemption(cfg, l.Parts, text.Preemption)
+	l.Memory = strings.Contains(strings.ToUpper(cfg.Values["SelectTypeParameters"]), "MEMORY")
 	if l.Enforced && text.Assocs != "" {
-		l.assocs, l.qos = parseAssocMgr(text.Assocs)
+		l.Assocs, l.QOS = parseAssocMgr(text.Assocs)
 	}
 	if l.Enforced && text.QOS != "" {
 		l.addQOS(text.QOS)
 	}
-	l.accrual = l.boundsAccrual()
+	l.Accrual = l.boundsAccrual()
 	return l
 }
 
@@ -158,28 +158,28 @@ func parsePartitionRules(out string) map[string]*partitionRules {
 			}
 			return nil
 		}
-		p := &partitionRules{name: name, minNodes: max(bound(v["MinNodes"]), 0), maxNodes: bound(v["MaxNodes"]), maxMinutes: noLimit, defaultMinutes: noLimit,
-			memPerNode: bound(v["MaxMemPerNode"]), memPerCPU: bound(v["MaxMemPerCPU"]), defMemPerNode: bound(v["DefMemPerNode"]), defMemPerCPU: bound(v["DefMemPerCPU"]),
-			allowAccounts: names("AllowAccounts"), denyAccounts: names("DenyAccounts"), allowQOS: names("AllowQos"), denyQOS: names("DenyQos"),
-			tier: v["PriorityTier"], preempt: v["PreemptMode"], billing: v["TRESBillingWeights"], shares: v["OverSubscribe"]}
+		p := &partitionRules{Name: name, MinNodes: max(bound(v["MinNodes"]), 0), MaxNodes: bound(v["MaxNodes"]), MaxMinutes: noLimit, DefaultMinutes: noLimit,
+			MemPerNode: bound(v["MaxMemPerNode"]), MemPerCPU: bound(v["MaxMemPerCPU"]), DefMemPerNode: bound(v["DefMemPerNode"]), DefMemPerCPU: bound(v["DefMemPerCPU"]),
+			AllowAccounts: names("AllowAccounts"), DenyAccounts: names("DenyAccounts"), AllowQOS: names("AllowQos"), DenyQOS: names("DenyQos"),
+			Tier: v["PriorityTier"], Preempt: v["PreemptMode"], Billing: v["TRESBillingWeights"], Shares: v["OverSubscribe"]}
 		if !none(v["QoS"]) {
-			p.qos = v["QoS"]
+			p.QOS = v["QoS"]
 		}
 		if d, err := parseLimit(v["MaxTime"]); err == nil && d != Unlimited && d > 0 {
-			p.maxMinutes = int64(d / time.Minute)
+			p.MaxMinutes = int64(d / time.Minute)
 		}
 		if d, err := parseLimit(v["DefaultTime"]); err == nil && d != Unlimited && d > 0 {
-			p.defaultMinutes = int64(d / time.Minute)
+			p.DefaultMinutes = int64(d / time.Minute)
 		}
-		p.isDefault, p.total = v["Default"] == "YES", bound(v["TotalNodes"])
+		p.IsDefault, p.Total = v["Default"] == "YES", bound(v["TotalNodes"])
 		if cpus, nodes := bound(v["TotalCPUs"]), bound(v["TotalNodes"]); cpus > 0 && nodes > 0 && cpus%nodes == 0 {
-			p.cpus = cpus / nodes
+			p.CPUs = cpus / nodes
 		}
-		p.nodes, _ = ExpandNodes(v["Nodes"])
+		p.Nodes, _ = ExpandNodes(v["Nodes"])
 		if from := v["AllocNodes"]; from != "ALL" {
-			p.from, _ = ExpandNodes(from)
+			p.From, _ = ExpandNodes(from)
 		}
-		p.open = v["State"] == "UP" && v["RootOnly"] == "NO" && v["ReqResv"] == "NO" && v["AllowGroups"] == "ALL" && v["AllocNodes"] == "ALL"
+		p.Open = v["State"] == "UP" && v["RootOnly"] == "NO" && v["ReqResv"] == "NO" && v["AllowGroups"] == "ALL" && v["AllocNodes"] == "ALL"
 		all[name] = p
 	}
 	return all
@@ -203,26 +203,26 @@ func parseAssocMgr(out string) ([]limitSet, map[string]*limitSet) {
 			at, into, section = nil, nil, ""
 			switch {
 			case strings.HasPrefix(line, "ClusterName="):
-				s := limitSet{limits: map[string]limit{}}
+				s := limitSet{Limits: map[string]limit{}}
 				for _, w := range words {
 					switch name, value, _ := strings.Cut(w, "="); name {
 					case "Account":
-						s.account = value
+						s.Account = value
 					case "UserName":
-						s.user, _, _ = strings.Cut(value, "(")
+						s.User, _, _ = strings.Cut(value, "(")
 					case "Partition":
-						s.partition = value
+						s.Partition = value
 					}
 				}
 				assocs = append(assocs, s)
 				at = &assocs[len(assocs)-1]
 			case strings.HasPrefix(line, "QOS="):
 				name, _, _ := strings.Cut(words[0][len("QOS="):], "(")
-				at = &limitSet{name: name, limits: map[string]limit{}, byUser: map[string]map[string]limit{}, byAccount: map[string]map[string]limit{}}
+				at = &limitSet{Name: name, Limits: map[string]limit{}, ByUser: map[string]map[string]limit{}, ByAccount: map[string]map[string]limit{}}
 				qos[name] = at
 			}
 			if at != nil {
-				into = at.limits
+				into = at.Limits
 			}
 			continue
 		}
@@ -235,9 +235,9 @@ func parseAssocMgr(out string) ([]limitSet, map[string]*limitSet) {
 			continue
 		}
 		if section != "" && strings.HasPrefix(line, "      ") && line[6] != ' ' && !strings.Contains(line, "=") {
-			of := at.byAccount
+			of := at.ByAccount
 			if section == "User" {
-				of = at.byUser
+				of = at.ByUser
 			}
 			who := words[0]
 			if i := strings.IndexByte(who, '('); section == "User" && i >= 0 { // newer: name(uid)
@@ -257,9 +257,9 @@ func parseAssocMgr(out string) ([]limitSet, map[string]*limitSet) {
 			}
 			switch name {
 			case "ParentAccount":
-				at.parent, _, _ = strings.Cut(value, "(")
+				at.Parent, _, _ = strings.Cut(value, "(")
 			case "DefAssoc":
-				at.isDefault = value == "Yes"
+				at.IsDefault = value == "Yes"
 			default:
 				addLimit(into, name, value)
 			}
@@ -287,7 +287,7 @@ func addLimit(into map[string]limit, name, value string) {
 
 func parseBound(s string) (limit, bool) {
 	text, used, _ := strings.Cut(s, "(")
-	l := limit{most: noLimit}
+	l := limit{Most: noLimit}
 	if text == "" {
 		return l, false
 	}
@@ -298,10 +298,10 @@ func parseBound(s string) (limit, bool) {
 				return l, false
 			}
 		}
-		l.most = n
+		l.Most = n
 	}
 	if n, err := strconv.ParseFloat(strings.TrimSuffix(used, ")"), 64); err == nil {
-		l.used = int64(n)
+		l.Used = int64(n)
 	}
 	return l, true
 }
@@ -322,29 +322,29 @@ func (l *Limits) addQOS(out string) {
 		if len(fields) < 2 || len(fields) > len(qosColumns) {
 			continue
 		}
-		q := l.qos[fields[0]]
+		q := l.QOS[fields[0]]
 		if q == nil {
-			q = &limitSet{name: fields[0], limits: map[string]limit{}}
-			l.qos[fields[0]] = q
+			q = &limitSet{Name: fields[0], Limits: map[string]limit{}}
+			l.QOS[fields[0]] = q
 		}
-		q.flags = list(fields[1])
+		q.Flags = list(fields[1])
 		for i := 2; i < len(fields); i++ {
 			if fields[i] == "" {
 				continue
 			}
 			if qosNames[i] == "MaxWallPJ" {
 				if d, err := parseDuration(fields[i]); err == nil {
-					q.limits["MaxWallPJ"] = limit{most: int64(d / time.Minute)}
+					q.Limits["MaxWallPJ"] = limit{Most: int64(d / time.Minute)}
 				}
 				continue
 			}
 			found := map[string]limit{}
 			addLimit(found, qosNames[i], fields[i])
 			for name, v := range found {
-				if old, ok := q.limits[name]; ok {
-					v.used = old.used
+				if old, ok := q.Limits[name]; ok {
+					v.Used = old.Used
 				}
-				q.limits[name] = v
+				q.Limits[name] = v
 			}
 		}
 	}
@@ -352,40 +352,40 @@ func (l *Limits) addQOS(out string) {
 
 // has reports whether a QOS has a flag.
 func (s *limitSet) has(flag string) bool {
-	return s != nil && slices.ContainsFunc(s.flags, func(f string) bool { return strings.EqualFold(f, flag) })
+	return s != nil && slices.ContainsFunc(s.Flags, func(f string) bool { return strings.EqualFold(f, flag) })
 }
 
 // at returns a bound of the set, or noLimit.
 func (s *limitSet) at(name string) limit {
 	if s != nil {
-		if l, ok := s.limits[name]; ok {
+		if l, ok := s.Limits[name]; ok {
 			return l
 		}
 	}
-	return limit{most: noLimit}
+	return limit{Most: noLimit}
 }
 
 // who returns the association's name for messages.
 func (s *limitSet) who() string {
 	switch {
-	case s.name != "":
-		return "QOS " + s.name
-	case s.user != "":
-		return fmt.Sprintf("user %s in account %s", s.user, s.account)
+	case s.Name != "":
+		return "QOS " + s.Name
+	case s.User != "":
+		return fmt.Sprintf("user %s in account %s", s.User, s.Account)
 	}
-	return "account " + s.account
+	return "account " + s.Account
 }
 
 // path lists the associations that count for a user: the user's own, then the visible accounts up
 // to the root.
 func (l *Limits) path(s Subject) []*limitSet {
 	var own *limitSet
-	for i := range l.assocs {
-		a := &l.assocs[i]
-		if a.user != s.User || a.user == "" || s.Account != "" && a.account != s.Account || s.Account == "" && !a.isDefault {
+	for i := range l.Assocs {
+		a := &l.Assocs[i]
+		if a.User != s.User || a.User == "" || s.Account != "" && a.Account != s.Account || s.Account == "" && !a.IsDefault {
 			continue
 		}
-		if a.partition == s.Partition || a.partition == "" && own == nil {
+		if a.Partition == s.Partition || a.Partition == "" && own == nil {
 			own = a
 		}
 	}
@@ -393,12 +393,12 @@ func (l *Limits) path(s Subject) []*limitSet {
 		return nil
 	}
 	all := []*limitSet{own}
-	for account, seen := own.account, 0; account != "" && seen < 100; seen++ {
-		i := slices.IndexFunc(l.assocs, func(a limitSet) bool { return a.user == "" && a.account == account })
+	for account, seen := own.Account, 0; account != "" && seen < 100; seen++ {
+		i := slices.IndexFunc(l.Assocs, func(a limitSet) bool { return a.User == "" && a.Account == account })
 		if i < 0 {
 			break
 		}
-		all, account = append(all, &l.assocs[i]), l.assocs[i].parent
+		all, account = append(all, &l.Assocs[i]), l.Assocs[i].Parent
 	}
 	return all
 }
@@ -406,9 +406,9 @@ func (l *Limits) path(s Subject) []*limitSet {
 // qosOf lists the QOS that count for a user, the deciding one first.
 func (l *Limits) qosOf(s Subject) []*limitSet {
 	var all []*limitSet
-	job := l.qos[s.QOS]
-	if p := l.partitions[s.Partition]; p != nil && l.qos[p.qos] != nil {
-		all = append(all, l.qos[p.qos])
+	job := l.QOS[s.QOS]
+	if p := l.Parts[s.Partition]; p != nil && l.QOS[p.QOS] != nil {
+		all = append(all, l.QOS[p.QOS])
 	}
 	switch {
 	case job == nil || len(all) > 0 && all[0] == job:
@@ -446,8 +446,8 @@ func (c *Client) Defaults(ctx context.Context, user, account string) (string, st
 
 // DefaultPartition returns the partition of a job that names none, or "" if unknown.
 func (l *Limits) DefaultPartition() string {
-	for name, p := range l.partitions {
-		if p.isDefault {
+	for name, p := range l.Parts {
+		if p.IsDefault {
 			return name
 		}
 	}
@@ -457,8 +457,8 @@ func (l *Limits) DefaultPartition() string {
 // NodeCPUs returns how many CPUs every node of a partition has, or 0 if the nodes differ or this is
 // unknown. CPUsOf is more precise if the nodes are visible.
 func (l *Limits) NodeCPUs(partition string) int {
-	if p := l.partitions[partition]; p != nil {
-		return int(p.cpus)
+	if p := l.Parts[partition]; p != nil {
+		return int(p.CPUs)
 	}
 	return 0
 }
@@ -478,8 +478,8 @@ func CPUsOf(nodes []Node) (least, most int) {
 // --mem, its --mem-per-cpu, or the default. It also returns what the job requests per CPU. Either
 // is 0 if unknown or if memory does not count.
 func (l *Limits) NodeMemory(partition, perNode, perCPU string, cpus int) (node, each int64) {
-	p := l.partitions[partition]
-	if p == nil || !l.memory {
+	p := l.Parts[partition]
+	if p == nil || !l.Memory {
 		return 0, 0
 	}
 	given := func(text string) int64 {
@@ -490,11 +490,11 @@ func (l *Limits) NodeMemory(partition, perNode, perCPU string, cpus int) (node, 
 		return n
 	}
 	node, each = given(perNode), given(perCPU)
-	for _, from := range []*partitionRules{p, &l.whole} {
+	for _, from := range []*partitionRules{p, &l.Whole} {
 		if perNode != "" || perCPU != "" || node > 0 || each > 0 {
 			break
 		}
-		node, each = from.defMemPerNode, from.defMemPerCPU
+		node, each = from.DefMemPerNode, from.DefMemPerCPU
 	}
 	switch {
 	case node > 0:
@@ -509,7 +509,7 @@ func (l *Limits) NodeMemory(partition, perNode, perCPU string, cpus int) (node, 
 // per CPU. A job that requests all memory of its nodes has whole.
 func (l *Limits) NodeMemoryOf(r JobRequest, cpus int, whole int64) (node, perCPU int64) {
 	switch {
-	case !l.memory || r.MemoryPerGPU > 0:
+	case !l.Memory || r.MemoryPerGPU > 0:
 		return 0, 0
 	case r.MemoryPerCPU > 0:
 		return r.MemoryPerCPU * int64(cpus), r.MemoryPerCPU

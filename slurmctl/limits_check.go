@@ -37,41 +37,41 @@ func (l *Limits) Never(s Subject, n Need) []string {
 	var all []string
 	say := func(format string, args ...any) { all = append(all, fmt.Sprintf(format, args...)) }
 	qos := l.qosOf(s)
-	flag := func(name string) bool { return l.Enforced && l.qos[s.QOS].has(name) }
-	p := l.partitions[s.Partition]
+	flag := func(name string) bool { return l.Enforced && l.QOS[s.QOS].has(name) }
+	p := l.Parts[s.Partition]
 	if p != nil {
-		if p.total > 0 && int64(n.Peak) > p.total {
-			say("the profile goes up to %s, but partition %s has %d: choose another partition or fewer nodes", nodesOf(n.Peak), p.name, p.total)
+		if p.Total > 0 && int64(n.Peak) > p.Total {
+			say("the profile goes up to %s, but partition %s has %d: choose another partition or fewer nodes", nodesOf(n.Peak), p.Name, p.Total)
 		}
-		if p.maxNodes != noLimit && int64(n.Peak) > p.maxNodes && !flag("PartitionMaxNodes") {
-			say("the profile goes up to %s, but partition %s takes jobs of at most %d (MaxNodes): choose another partition or fewer nodes", nodesOf(n.Peak), p.name, p.maxNodes)
+		if p.MaxNodes != noLimit && int64(n.Peak) > p.MaxNodes && !flag("PartitionMaxNodes") {
+			say("the profile goes up to %s, but partition %s takes jobs of at most %d (MaxNodes): choose another partition or fewer nodes", nodesOf(n.Peak), p.Name, p.MaxNodes)
 		}
-		if int64(n.Least) < p.minNodes && !flag("PartitionMinNodes") {
-			say("the profile goes down to %s, but partition %s takes jobs of at least %d (MinNodes): choose another partition or more nodes", nodesOf(n.Least), p.name, p.minNodes)
+		if int64(n.Least) < p.MinNodes && !flag("PartitionMinNodes") {
+			say("the profile goes down to %s, but partition %s takes jobs of at least %d (MinNodes): choose another partition or more nodes", nodesOf(n.Least), p.Name, p.MinNodes)
 		} else if g := l.tooSmall(s, n); g > 0 {
-			if _, ok := l.Through(s, p.nodes, g, n.Minutes); !ok {
+			if _, ok := l.Through(s, p.Nodes, g, n.Minutes); !ok {
 				say("partition %s takes no job below %s (MinNodes), and a growth by %s is a job of %s to Slurm: let every growth add at least %d, choose another partition, or have the administrator give the QOS the flag PartitionMinNodes",
-					p.name, nodesOf(int(p.minNodes)), nodesOf(g), nodesOf(g), p.minNodes)
+					p.Name, nodesOf(int(p.MinNodes)), nodesOf(g), nodesOf(g), p.MinNodes)
 			}
 		}
-		if n.From != "" && len(n.Growths) > 0 && p.from != nil && !slices.Contains(p.from, n.From) {
+		if n.From != "" && len(n.Growths) > 0 && p.From != nil && !slices.Contains(p.From, n.From) {
 			say("partition %s takes jobs only from %s (AllocNodes), and nodes of growths are requested from %s: have the administrator add that host, choose another partition or --drive=chain",
-				p.name, CompressNodes(p.from), n.From)
+				p.Name, CompressNodes(p.From), n.From)
 		}
-		if p.maxMinutes != noLimit && n.Minutes > p.maxMinutes && !flag("PartitionTimeLimit") {
-			say("the job may take %s, but partition %s allows %s (MaxTime): choose another partition or a shorter profile", minutesOf(n.Minutes), p.name, minutesOf(p.maxMinutes))
+		if p.MaxMinutes != noLimit && n.Minutes > p.MaxMinutes && !flag("PartitionTimeLimit") {
+			say("the job may take %s, but partition %s allows %s (MaxTime): choose another partition or a shorter profile", minutesOf(n.Minutes), p.Name, minutesOf(p.MaxMinutes))
 		}
-		if s.Account != "" && (len(p.allowAccounts) > 0 && !containsFold(p.allowAccounts, s.Account) || containsFold(p.denyAccounts, s.Account)) {
-			say("partition %s is not for account %s (AllowAccounts, DenyAccounts): choose another --account or --partition", p.name, s.Account)
+		if s.Account != "" && (len(p.AllowAccounts) > 0 && !containsFold(p.AllowAccounts, s.Account) || containsFold(p.DenyAccounts, s.Account)) {
+			say("partition %s is not for account %s (AllowAccounts, DenyAccounts): choose another --account or --partition", p.Name, s.Account)
 		}
-		if s.QOS != "" && (len(p.allowQOS) > 0 && !containsFold(p.allowQOS, s.QOS) || containsFold(p.denyQOS, s.QOS)) {
-			say("partition %s is not for QOS %s (AllowQos, DenyQos): choose another --qos or --partition", p.name, s.QOS)
+		if s.QOS != "" && (len(p.AllowQOS) > 0 && !containsFold(p.AllowQOS, s.QOS) || containsFold(p.DenyQOS, s.QOS)) {
+			say("partition %s is not for QOS %s (AllowQos, DenyQos): choose another --qos or --partition", p.Name, s.QOS)
 		}
 		all = append(all, l.tooMuchMemory(p, n)...)
 	}
-	if l.addresses != noLimit && n.Memory > 0 && n.Memory*l.addresses/100 < leastAddresses {
+	if l.Addresses != noLimit && n.Memory > 0 && n.Memory*l.Addresses/100 < leastAddresses {
 		say("processes of a job with %d MB of memory may address %d MB here (VSizeFactor), and evosctl, which runs in it, does not start below %d: ask for more with --mem",
-			n.Memory, n.Memory*l.addresses/100, leastAddresses)
+			n.Memory, n.Memory*l.Addresses/100, leastAddresses)
 	}
 	if !l.Enforced {
 		return all
@@ -79,33 +79,33 @@ func (l *Limits) Never(s Subject, n Need) []string {
 	path := l.path(s)
 	for _, tres := range n.tres() {
 		for _, f := range sizeLimits {
-			if who, b := l.deciding(qos, path, f, "/"+tres.name, func(b limit) bool { return tres.need > b.most }); who != nil {
+			if who, b := l.deciding(qos, path, f, "/"+tres.name, func(b limit) bool { return tres.need > b.Most }); who != nil {
 				say("the profile goes up to %d %s, but %s may have %d%s (%s=%s=%d): ask for fewer nodes, or the administrator for more",
-					tres.need, tres.unit, who.who(), b.most, f.of, f.name(who), tres.name, b.most)
+					tres.need, tres.unit, who.who(), b.Most, f.of, f.name(who), tres.name, b.Most)
 			}
 		}
 	}
 	for _, q := range qos {
-		if b := q.at("MinTRESPJ/node"); b.most > int64(n.Least) {
-			say("the profile goes down to %s, but %s takes jobs of at least %d (MinTRESPerJob): choose another --qos or more nodes", nodesOf(n.Least), q.who(), b.most)
-		} else if len(n.Growths) > 0 && b.most > int64(slices.Min(n.Growths)) {
+		if b := q.at("MinTRESPJ/node"); b.Most > int64(n.Least) {
+			say("the profile goes down to %s, but %s takes jobs of at least %d (MinTRESPerJob): choose another --qos or more nodes", nodesOf(n.Least), q.who(), b.Most)
+		} else if len(n.Growths) > 0 && b.Most > int64(slices.Min(n.Growths)) {
 			g := nodesOf(slices.Min(n.Growths))
 			say("%s takes jobs of at least %s (MinTRESPerJob), and a growth by %s is a job of %s to Slurm: let every growth add as many, or choose another --qos or --drive=chain",
-				q.who(), nodesOf(int(b.most)), g, g)
+				q.who(), nodesOf(int(b.Most)), g, g)
 		}
 	}
-	if who, b := l.deciding(qos, path, family{qos: "MaxWallPJ", assoc: "MaxWallPJ"}, "", func(b limit) bool { return n.Minutes > b.most }); who != nil {
-		say("the job may take %s, but %s allows %s (MaxWall): a shorter profile, or another --qos", minutesOf(n.Minutes), who.who(), minutesOf(b.most))
+	if who, b := l.deciding(qos, path, family{qos: "MaxWallPJ", assoc: "MaxWallPJ"}, "", func(b limit) bool { return n.Minutes > b.Most }); who != nil {
+		say("the job may take %s, but %s allows %s (MaxWall): a shorter profile, or another --qos", minutesOf(n.Minutes), who.who(), minutesOf(b.Most))
 	}
 	if len(n.Growths) > 0 {
 		counted := qos
-		if p != nil && l.tooSmall(s, n) > 0 && int64(slices.Max(n.Growths)) < p.minNodes { // all its nodes belong to other partitions
+		if p != nil && l.tooSmall(s, n) > 0 && int64(slices.Max(n.Growths)) < p.MinNodes { // all its nodes belong to other partitions
 			counted = l.qosOf(Subject{QOS: s.QOS})
 		}
 		for _, f := range jobLimits {
-			if who, b := l.deciding(counted, path, f, "", func(b limit) bool { return b.most < 2 }); who != nil {
+			if who, b := l.deciding(counted, path, f, "", func(b limit) bool { return b.Most < 2 }); who != nil {
 				say("%s may have %s%s (%s), and a growth is a second one to Slurm: choose another --qos or --partition, --drive=chain, or a profile that does not grow",
-					who.who(), jobsOf(b.most), f.of, f.name(who))
+					who.who(), jobsOf(b.Most), f.of, f.name(who))
 			}
 		}
 	}
@@ -137,9 +137,9 @@ func (n Need) tres() []amount {
 // allows. If a job requests more per CPU than allowed, Slurm gives it further CPUs, as long as a
 // node has that many.
 func (l *Limits) tooMuchMemory(p *partitionRules, n Need) []string {
-	perNode, perCPU, of := p.memPerNode, p.memPerCPU, "partition "+p.name
+	perNode, perCPU, of := p.MemPerNode, p.MemPerCPU, "partition "+p.Name
 	if perNode == noLimit && perCPU == noLimit {
-		perNode, perCPU, of = l.whole.memPerNode, l.whole.memPerCPU, "this cluster"
+		perNode, perCPU, of = l.Whole.MemPerNode, l.Whole.MemPerCPU, "this cluster"
 	}
 	wants, cpus := n.Memory, max(n.CPUs, n.Most)
 	if n.PerCPU > 0 {
@@ -162,12 +162,12 @@ const leastAddresses = 1500
 // MostMinutes returns the longest time limit that a job may have, or noLimit (-1).
 func (l *Limits) MostMinutes(s Subject) int64 {
 	most := int64(noLimit)
-	if p := l.partitions[s.Partition]; p != nil && !(l.Enforced && l.qos[s.QOS].has("PartitionTimeLimit")) {
-		most = p.maxMinutes
+	if p := l.Parts[s.Partition]; p != nil && !(l.Enforced && l.QOS[s.QOS].has("PartitionTimeLimit")) {
+		most = p.MaxMinutes
 	}
 	if l.Enforced {
-		if who, b := l.deciding(l.qosOf(s), l.path(s), family{qos: "MaxWallPJ", assoc: "MaxWallPJ"}, "", func(limit) bool { return true }); who != nil && (most == noLimit || b.most < most) {
-			most = b.most
+		if who, b := l.deciding(l.qosOf(s), l.path(s), family{qos: "MaxWallPJ", assoc: "MaxWallPJ"}, "", func(limit) bool { return true }); who != nil && (most == noLimit || b.Most < most) {
+			most = b.Most
 		}
 	}
 	return most
@@ -183,7 +183,7 @@ type family struct {
 // name returns sacctmgr's name for the limit of a set.
 func (f family) name(of *limitSet) string {
 	name := f.assoc
-	if of.name != "" {
+	if of.Name != "" {
 		name = f.qos
 	}
 	return strings.NewReplacer("PJ", "PerJob", "PU", "PerUser", "PA", "PerAccount").Replace(name)
@@ -205,7 +205,7 @@ var (
 // tree.
 func (l *Limits) deciding(qos, path []*limitSet, f family, tres string, passes func(limit) bool) (*limitSet, limit) {
 	for _, q := range qos {
-		if b := q.at(f.qos + tres); f.qos != "" && b.most != noLimit {
+		if b := q.at(f.qos + tres); f.qos != "" && b.Most != noLimit {
 			if passes(b) {
 				return q, b
 			}
@@ -216,7 +216,7 @@ func (l *Limits) deciding(qos, path []*limitSet, f family, tres string, passes f
 		if f.assoc == "" || i > 0 && !f.up {
 			break
 		}
-		if b := a.at(f.assoc + tres); b.most != noLimit && passes(b) {
+		if b := a.at(f.assoc + tres); b.Most != noLimit && passes(b) {
 			return a, b
 		}
 	}
@@ -230,7 +230,7 @@ func (l *Limits) CountsJobs(s Subject) (string, bool) {
 	}
 	for _, f := range jobLimits {
 		if who, b := l.deciding(l.qosOf(s), l.path(s), f, "", func(limit) bool { return true }); who != nil {
-			return fmt.Sprintf("%s of %s is %d", f.name(who), who.who(), b.most), true
+			return fmt.Sprintf("%s of %s is %d", f.name(who), who.who(), b.Most), true
 		}
 	}
 	return "", false
@@ -239,11 +239,11 @@ func (l *Limits) CountsJobs(s Subject) (string, bool) {
 // tooSmall returns the smallest growth if the partition rejects it as a job of its own, otherwise
 // 0.
 func (l *Limits) tooSmall(s Subject, n Need) int {
-	p := l.partitions[s.Partition]
-	if p == nil || len(n.Growths) == 0 || l.Enforced && l.qos[s.QOS].has("PartitionMinNodes") {
+	p := l.Parts[s.Partition]
+	if p == nil || len(n.Growths) == 0 || l.Enforced && l.QOS[s.QOS].has("PartitionMinNodes") {
 		return 0
 	}
-	if g := slices.Min(n.Growths); int64(g) < p.minNodes {
+	if g := slices.Min(n.Growths); int64(g) < p.MinNodes {
 		return g
 	}
 	return 0
@@ -259,18 +259,18 @@ func (l *Limits) TooSmall(s Subject, nodes int) bool {
 // priority, same sharing, preemption, and billing. The job then counts against that partition's
 // limits. Of several partitions, Through returns the one that allows most jobs.
 func (l *Limits) Through(s Subject, nodes []string, n int, minutes int64) (partition string, ok bool) {
-	own := l.partitions[s.Partition]
+	own := l.Parts[s.Partition]
 	if own == nil {
 		return "", false
 	}
 	most := int64(0)
-	for _, name := range sortedNames(l.partitions) {
-		p := l.partitions[name]
-		if p == own || !p.open || p.shares != own.shares || p.tier != own.tier || p.preempt != own.preempt || p.billing != own.billing {
+	for _, name := range sortedNames(l.Parts) {
+		p := l.Parts[name]
+		if p == own || !p.Open || p.Shares != own.Shares || p.Tier != own.Tier || p.Preempt != own.Preempt || p.Billing != own.Billing {
 			continue
 		}
 		has := map[string]bool{}
-		for _, node := range p.nodes {
+		for _, node := range p.Nodes {
 			has[node] = true
 		}
 		if slices.ContainsFunc(nodes, func(node string) bool { return !has[node] }) {
@@ -292,7 +292,7 @@ func (l *Limits) mostJobs(s Subject) int64 {
 		return most
 	}
 	for _, f := range jobLimits {
-		l.deciding(l.qosOf(s), l.path(s), f, "", func(b limit) bool { most = min(most, b.most); return false })
+		l.deciding(l.qosOf(s), l.path(s), f, "", func(b limit) bool { most = min(most, b.Most); return false })
 	}
 	return most
 }
@@ -378,14 +378,14 @@ func (l *Limits) Explain(reason string, s Subject, nodes, cpus int) (words strin
 		}
 		qos, path := l.qosOf(s), l.path(s)
 		used := func(of *limitSet, b limit) limit {
-			if of.name == "" {
+			if of.Name == "" {
 				return b
 			}
 			key := r.family.qos + r.key
-			if who, ok := of.byUser[fmt.Sprint(s.UID)][key]; ok {
-				b.used = who.used
-			} else if who, ok := of.byAccount[s.Account][key]; ok {
-				b.used = who.used
+			if who, ok := of.ByUser[fmt.Sprint(s.UID)][key]; ok {
+				b.Used = who.Used
+			} else if who, ok := of.ByAccount[s.Account][key]; ok {
+				b.Used = who.Used
 			}
 			return b
 		}
@@ -393,7 +393,7 @@ func (l *Limits) Explain(reason string, s Subject, nodes, cpus int) (words strin
 		var b limit
 		if r.family.qos != "" {
 			found, b = l.deciding(qos, nil, r.family, r.key, func(limit) bool { return true })
-		} else if found, b = l.deciding(nil, path, r.family, r.key, func(b limit) bool { return b.used+more > b.most }); found == nil {
+		} else if found, b = l.deciding(nil, path, r.family, r.key, func(b limit) bool { return b.Used+more > b.Most }); found == nil {
 			found, b = l.deciding(nil, path, r.family, r.key, func(limit) bool { return true })
 		}
 		if found == nil {
@@ -404,53 +404,53 @@ func (l *Limits) Explain(reason string, s Subject, nodes, cpus int) (words strin
 		if r.key != "" {
 			name += "=" + r.key[1:]
 		}
-		text := fmt.Sprintf("%s: %s has %s=%d", reason, found.who(), name, b.most)
+		text := fmt.Sprintf("%s: %s has %s=%d", reason, found.who(), name, b.Most)
 		if !strings.Contains(name, "PerJob") && !strings.Contains(name, "Wall") {
-			text += fmt.Sprintf(", %d in use", b.used)
+			text += fmt.Sprintf(", %d in use", b.Used)
 		}
-		return text, b.used+more <= b.most, more > 0
+		return text, b.Used+more <= b.Most, more > 0
 	}
 	return reason, false, false
 }
 
 // Describe lists, for an administrator, the bounds of a partition and of its QOS.
 func (l *Limits) Describe(partition string) []string {
-	p := l.partitions[partition]
+	p := l.Parts[partition]
 	if p == nil {
 		return nil
 	}
 	var all []string
-	if p.minNodes > 1 {
-		all = append(all, fmt.Sprintf("MinNodes=%d", p.minNodes))
+	if p.MinNodes > 1 {
+		all = append(all, fmt.Sprintf("MinNodes=%d", p.MinNodes))
 	}
-	if p.maxNodes != noLimit {
-		all = append(all, fmt.Sprintf("MaxNodes=%d", p.maxNodes))
+	if p.MaxNodes != noLimit {
+		all = append(all, fmt.Sprintf("MaxNodes=%d", p.MaxNodes))
 	}
-	if p.maxMinutes != noLimit {
-		all = append(all, "MaxTime="+minutesOf(p.maxMinutes))
+	if p.MaxMinutes != noLimit {
+		all = append(all, "MaxTime="+minutesOf(p.MaxMinutes))
 	}
 	for _, names := range []struct {
 		name string
 		list []string
-	}{{"AllowAccounts", p.allowAccounts}, {"DenyAccounts", p.denyAccounts}, {"AllowQos", p.allowQOS}, {"DenyQos", p.denyQOS}} {
+	}{{"AllowAccounts", p.AllowAccounts}, {"DenyAccounts", p.DenyAccounts}, {"AllowQos", p.AllowQOS}, {"DenyQos", p.DenyQOS}} {
 		if len(names.list) > 0 {
 			all = append(all, names.name+"="+strings.Join(names.list, ","))
 		}
 	}
-	if !p.open {
+	if !p.Open {
 		all = append(all, "not open to all users")
 	}
-	if q := l.qos[p.qos]; p.qos != "" && q != nil && l.Enforced {
+	if q := l.QOS[p.QOS]; p.QOS != "" && q != nil && l.Enforced {
 		text := ""
-		for _, key := range sortedNames(q.limits) {
-			if b := q.limits[key]; b.most != noLimit {
-				text += fmt.Sprintf(" %s=%d", strings.Replace(key, "/", "=", 1), b.most)
+		for _, key := range sortedNames(q.Limits) {
+			if b := q.Limits[key]; b.Most != noLimit {
+				text += fmt.Sprintf(" %s=%d", strings.Replace(key, "/", "=", 1), b.Most)
 			}
 		}
-		all = append(all, strings.TrimSpace("QOS "+p.qos+text))
+		all = append(all, strings.TrimSpace("QOS "+p.QOS+text))
 	}
 	return all
 }
 
 // Partitions returns the names of all partitions.
-func (l *Limits) Partitions() []string { return sortedNames(l.partitions) }
+func (l *Limits) Partitions() []string { return sortedNames(l.Parts) }

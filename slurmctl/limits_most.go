@@ -32,8 +32,8 @@ func (l *Limits) MostNodes(s Subject, n Need, most int) (peak int, why string) {
 // there is none.
 func (l *Limits) GivenMinutes(s Subject) int64 {
 	most := l.MostMinutes(s)
-	if p := l.partitions[s.Partition]; p != nil && p.defaultMinutes != noLimit && (most == noLimit || p.defaultMinutes < most) {
-		return p.defaultMinutes
+	if p := l.Parts[s.Partition]; p != nil && p.DefaultMinutes != noLimit && (most == noLimit || p.DefaultMinutes < most) {
+		return p.DefaultMinutes
 	}
 	return most
 }

@@ -16,9 +16,9 @@ func readLimits(t *testing.T, dir string) *Limits {
 		}
 		return string(text)
 	}
-	l := &Limits{Enforced: true, partitions: parsePartitionRules(read("partitions.txt")),
-		whole: partitionRules{memPerNode: noLimit, memPerCPU: noLimit, defMemPerNode: noLimit, defMemPerCPU: noLimit}, addresses: noLimit}
-	l.assocs, l.qos = parseAssocMgr(read("assoc_mgr.txt"))
+	l := &Limits{Enforced: true, Parts: parsePartitionRules(read("partitions.txt")),
+		Whole: partitionRules{MemPerNode: noLimit, MemPerCPU: noLimit, DefMemPerNode: noLimit, DefMemPerCPU: noLimit}, Addresses: noLimit}
+	l.Assocs, l.QOS = parseAssocMgr(read("assoc_mgr.txt"))
 	l.addQOS(read("qos.txt"))
 	return l
 }
@@ -28,7 +28,7 @@ func readLimits(t *testing.T, dir string) *Limits {
 func TestNever(t *testing.T) {
 	l := readLimits(t, "22.05")
 	games := Subject{User: "games", UID: 5, Account: "proj", QOS: "normal"}
-	own := l.path(games)[0].limits
+	own := l.path(games)[0].Limits
 	addLimit(own, "GrpTRES", "cpu=12(0),gres/gpu=5(1)")
 	addLimit(own, "MaxTRESPJ", "node=2,gres/gpu:a100=2")
 	backup := Subject{User: "backup", UID: 34, Account: "proj", QOS: "normal"}
@@ -82,8 +82,8 @@ func TestNever(t *testing.T) {
 // TestNeverGrows covers jobs that can start but never grow.
 func TestNeverGrows(t *testing.T) {
 	l := readLimits(t, "22.05")
-	l.partitions["short-40core"].from = parsePartitionRules("PartitionName=p AllocNodes=login[1-3]\n")["p"].from
-	l.qos["normal"].limits["MinTRESPJ/node"] = limit{most: 2}
+	l.Parts["short-40core"].From = parsePartitionRules("PartitionName=p AllocNodes=login[1-3]\n")["p"].From
+	l.QOS["normal"].Limits["MinTRESPJ/node"] = limit{Most: 2}
 	who := Subject{User: "backup", UID: 34, Account: "proj", QOS: "normal", Partition: "short-40core"}
 	for _, c := range []struct {
 		need Need
@@ -109,7 +109,7 @@ func TestAddresses(t *testing.T) {
 		percent, memory int64
 		refused         bool
 	}{{noLimit, 100, false}, {110, 0, false}, {110, 1300, true}, {110, 1400, false}, {50, 2800, true}} {
-		l.addresses = c.percent
+		l.Addresses = c.percent
 		got := l.Never(who, Need{Peak: 1, Least: 1, Memory: c.memory})
 		if (len(got) > 0) != c.refused || c.refused && !strings.Contains(got[0], "VSizeFactor") {
 			t.Errorf("%+v: %q", c, got)
@@ -158,7 +158,7 @@ func TestMostMinutes(t *testing.T) {
 // name users in the QOS and end a record with a comment.
 func TestExplain(t *testing.T) {
 	later := &Limits{Enforced: true}
-	later.assocs, later.qos = parseAssocMgr(`Current Association Manager state
+	later.Assocs, later.QOS = parseAssocMgr(`Current Association Manager state
 
 Association Records
 
@@ -217,7 +217,7 @@ QOS=debug(4)
 			t.Errorf("%q, room %v, known %v; want %+v", words, room, known, want)
 		}
 	}
-	if got := later.qos["debug"].has("denyonlimit"); !got {
+	if got := later.QOS["debug"].has("denyonlimit"); !got {
 		t.Error("the flag DenyOnLimit is not seen")
 	}
 }
@@ -232,10 +232,10 @@ func FuzzAssocMgr(f *testing.F) {
 	f.Add("QOS=a(1)\n    User Limits\n      (\n        MaxJobsPU=1(\nClusterName=\n    ParentAccount=x(\n")
 	f.Fuzz(func(t *testing.T, text string) {
 		l := &Limits{Enforced: true}
-		l.assocs, l.qos = parseAssocMgr(text)
-		l.partitions = parsePartitionRules(text)
-		for _, a := range l.assocs {
-			l.Never(Subject{User: a.user, Account: a.account, QOS: "a"}, Need{Peak: 3, Least: 1, Growths: []int{2}, CPUs: 4, Minutes: 9})
+		l.Assocs, l.QOS = parseAssocMgr(text)
+		l.Parts = parsePartitionRules(text)
+		for _, a := range l.Assocs {
+			l.Never(Subject{User: a.User, Account: a.Account, QOS: "a"}, Need{Peak: 3, Least: 1, Growths: []int{2}, CPUs: 4, Minutes: 9})
 		}
 	})
 }

@@ -8,8 +8,8 @@ import "strconv"
 // higher tier before those of a lower one, whatever their priorities
 // (src/slurmctld/job_scheduler.c, sort_job_queue2).
 func (l *Limits) Tier(partition string) int {
-	if l != nil && l.partitions[partition] != nil {
-		if n, err := strconv.Atoi(l.partitions[partition].tier); err == nil {
+	if l != nil && l.Parts[partition] != nil {
+		if n, err := strconv.Atoi(l.Parts[partition].Tier); err == nil {
 			return n
 		}
 	}
@@ -25,18 +25,18 @@ func (l *Limits) Accruing(s Subject) (most int, among string) {
 	if !l.BoundsAccrual() {
 		return 0, ""
 	}
-	if q := l.qos[s.QOS]; q != nil {
+	if q := l.QOS[s.QOS]; q != nil {
 		for _, b := range []struct{ name, of string }{{"GrpJobsAccrue", ""}, {"MaxJobsAccruePA", " account " + s.Account}, {"MaxJobsAccruePU", " user " + s.User}} {
-			if n := q.at(b.name).most; n != noLimit {
+			if n := q.at(b.name).Most; n != noLimit {
 				return int(n), "QOS " + s.QOS + b.of
 			}
 		}
 	}
 	for i, a := range l.path(s) {
-		if n := a.at("GrpJobsAccrue").most; n != noLimit {
+		if n := a.at("GrpJobsAccrue").Most; n != noLimit {
 			return int(n), a.who()
 		}
-		if n := a.at("MaxJobsAccrue").most; i == 0 && n != noLimit {
+		if n := a.at("MaxJobsAccrue").Most; i == 0 && n != noLimit {
 			return int(n), a.who()
 		}
 	}
@@ -44,24 +44,24 @@ func (l *Limits) Accruing(s Subject) (most int, among string) {
 }
 
 // BoundsAccrual reports whether Accruing returns a bound for any subject.
-func (l *Limits) BoundsAccrual() bool { return l != nil && l.Enforced && l.accrual }
+func (l *Limits) BoundsAccrual() bool { return l != nil && l.Enforced && l.Accrual }
 
 // boundsAccrual computes BoundsAccrual.
 func (l *Limits) boundsAccrual() bool {
 	bounds := func(s *limitSet) bool {
 		for _, name := range []string{"GrpJobsAccrue", "MaxJobsAccrue", "MaxJobsAccruePA", "MaxJobsAccruePU"} {
-			if s.at(name).most != noLimit {
+			if s.at(name).Most != noLimit {
 				return true
 			}
 		}
 		return false
 	}
-	for i := range l.assocs {
-		if bounds(&l.assocs[i]) {
+	for i := range l.Assocs {
+		if bounds(&l.Assocs[i]) {
 			return true
 		}
 	}
-	for _, q := range l.qos {
+	for _, q := range l.QOS {
 		if bounds(q) {
 			return true
 		}

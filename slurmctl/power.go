@@ -80,7 +80,7 @@ func (c Config) SuspendsJobs() bool {
 // Unshown returns the nodes of a partition that are not among those shown: State=CLOUD nodes that
 // are off, if PrivateData lacks cloud. The partition itself names all its nodes.
 func (l *Limits) Unshown(partition string, shown []Node) []string {
-	p := l.partitions[partition]
+	p := l.Parts[partition]
 	if p == nil {
 		return nil
 	}
@@ -88,7 +88,7 @@ func (l *Limits) Unshown(partition string, shown []Node) []string {
 	for _, n := range shown {
 		known[n.Name] = true
 	}
-	return slices.DeleteFunc(slices.Clone(p.nodes), func(name string) bool { return known[name] })
+	return slices.DeleteFunc(slices.Clone(p.Nodes), func(name string) bool { return known[name] })
 }
 
 // HidesCloud reports whether Slurm hides powered-down State=CLOUD nodes, even from root. Hidden

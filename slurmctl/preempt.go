@@ -8,15 +8,15 @@ import (
 
 // Preemption describes which jobs lose nodes to which.
 type Preemption struct {
-	byQOS bool
-	qos   map[string]preemptingQOS
-	parts map[string]*partitionRules
-	mode  string // of the cluster
+	ByQOS bool
+	QOS   map[string]preemptingQOS
+	Parts map[string]*partitionRules
+	Mode  string // of the cluster
 }
 
 type preemptingQOS struct {
-	preempts []string
-	mode     string // how its own jobs are preempted; "" for the cluster's mode
+	Preempts []string
+	Mode     string // how its own jobs are preempted; "" for the cluster's mode
 }
 
 // Preemption returns what was read about preemption, or nil if Slurm ends no job for another.
@@ -24,27 +24,27 @@ func (l *Limits) Preemption() *Preemption {
 	if l == nil {
 		return nil
 	}
-	return l.preemption
+	return l.Preempts
 }
 
 // readPreemption reads scontrol show config and, for preempt/qos, sacctmgr show qos
 // format=Name,Preempt,PreemptMode. It treats temporarily exempt jobs as exempt.
 func readPreemption(cfg Config, parts map[string]*partitionRules, qos string) *Preemption {
-	p := &Preemption{parts: parts, mode: cfg.Values["PreemptMode"], qos: map[string]preemptingQOS{}}
+	p := &Preemption{Parts: parts, Mode: cfg.Values["PreemptMode"], QOS: map[string]preemptingQOS{}}
 	if exempt := cfg.Values["PreemptExemptTime"]; !none(exempt) && strings.Trim(exempt, "0:") != "" {
 		return nil
 	}
 	switch cfg.Values["PreemptType"] {
 	case "preempt/partition_prio":
 	case "preempt/qos":
-		p.byQOS = true
+		p.ByQOS = true
 		for line := range strings.Lines(qos) {
 			if f := strings.Split(strings.TrimRight(line, "\n"), "|"); len(f) == 3 {
-				q := preemptingQOS{preempts: list(f[1]), mode: f[2]}
-				if strings.EqualFold(q.mode, "cluster") {
-					q.mode = ""
+				q := preemptingQOS{Preempts: list(f[1]), Mode: f[2]}
+				if strings.EqualFold(q.Mode, "cluster") {
+					q.Mode = ""
 				}
-				p.qos[f[0]] = q
+				p.QOS[f[0]] = q
 			}
 		}
 	default:
@@ -78,28 +78,28 @@ func (p *Preemption) preempted(by func(mode string) bool, partition, qos, toPart
 	if p == nil {
 		return false
 	}
-	if p.byQOS {
-		victim := p.qos[qos]
-		mode := victim.mode
+	if p.ByQOS {
+		victim := p.QOS[qos]
+		mode := victim.Mode
 		if mode == "" {
-			mode = p.mode
+			mode = p.Mode
 		}
-		return by(mode) && slices.Contains(p.qos[toQOS].preempts, qos)
+		return by(mode) && slices.Contains(p.QOS[toQOS].Preempts, qos)
 	}
-	victim, known := p.parts[partition]
-	if !known || !by(victim.preempt) {
+	victim, known := p.Parts[partition]
+	if !known || !by(victim.Preempt) {
 		return false
 	}
-	low, err := strconv.Atoi(victim.tier)
+	low, err := strconv.Atoi(victim.Tier)
 	if err != nil {
 		return false
 	}
 	for _, name := range strings.Split(toPartition, ",") {
-		by, known := p.parts[name]
+		by, known := p.Parts[name]
 		if !known {
 			return false
 		}
-		if high, err := strconv.Atoi(by.tier); err != nil || high <= low {
+		if high, err := strconv.Atoi(by.Tier); err != nil || high <= low {
 			return false
 		}
 	}

@@ -61,6 +61,7 @@ func ClockSet(c *Core, by time.Duration) {
 		c.Save(j)
 		c.Unsaved[j] = true
 	}
+	c.Tries.Changed++ // times of the snapshot and of jobs
 	if c.Snapshot != nil {
 		s := c.Snapshot.Copied() // an attempt may be reading the original
 		c.Snapshot, s.Jobs = s, slices.Clone(s.Jobs)
@@ -81,8 +82,8 @@ func ClockSet(c *Core, by time.Duration) {
 		}
 	}
 	c.Delays.Seen = 0
-	if back(&c.countsFrom); by < 0 {
-		c.countsFrom = msg.Later(c.countsFrom, c.Now.Add(-by))
+	if back(&c.CountsFrom); by < 0 {
+		c.CountsFrom = msg.Later(c.CountsFrom, c.Now.Add(-by))
 	}
 	c.NextCycle, c.Stepped, c.Pace.Pause = c.Now, c.Now, 0
 }
@@ -225,7 +226,7 @@ func (c *Core) outTask(e msg.Task) msg.Task {
 // CountsStand reports whether slurmctld may report outdated counts of allocated CPUs. After its
 // clock was set back, it counts again only once the old time is reached or it restarts (source,
 // all versions: last_set_all of the select plugins). What it reports about jobs is always correct.
-func CountsStand(c *Core) bool { return c.Now.Before(c.countsFrom) }
+func CountsStand(c *Core) bool { return c.Now.Before(c.CountsFrom) }
 
 // Shift moves the plan and step times of a job by a duration.
 func Shift(c *Core, j *Job, by time.Duration) {

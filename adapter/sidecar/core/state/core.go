@@ -65,7 +65,7 @@ type Observed struct {
 	Twin       error // another sidecar drives the cluster; nil if none was seen
 	CycleCalls int   // number of Slurm commands in the last cycle and since the one before
 	Calls      uint64
-	countsFrom time.Time // see CountsStand
+	CountsFrom time.Time // see CountsStand
 
 	Suspect map[string]time.Time // nodes on which Slurm starts nothing, until when
 	Doubts  map[uint32]int       // expanders in a row that Slurm did not start, by user
@@ -143,7 +143,7 @@ func New(site msg.Site, cfg config.Config, strategy msg.Strategy, now time.Time)
 func TakeConfig(c *Core, cfg slurmctl.Config) (err error) {
 	merge, reasons := slurmctl.Capabilities(cfg)
 	if cfg.Boot() != c.SlurmConfig.Boot() {
-		c.countsFrom = time.Time{}
+		c.CountsFrom = time.Time{}
 	}
 	c.SlurmConfig, c.ConfigRead, c.Ageing = cfg, c.Now, cfg.Ageing()
 	stepMgrs, _ := slurmctl.StepMgr(cfg)

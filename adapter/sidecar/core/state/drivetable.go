@@ -41,7 +41,7 @@ type Behaviour struct {
 	ResizesInPart     bool // any nodes can come and go; otherwise whole companions only
 	ResizesBesidePlan bool // the size can change at other times than the plan says
 
-	works bool // the site lets jobs grow in this mode
+	Works bool // the site lets jobs grow in this mode
 }
 
 // Modes holds what every drive mode means on a site that lets the sidecar do everything. A new mode is a row here,
@@ -50,16 +50,16 @@ var Modes = map[drivemode.Mode]Behaviour{
 	drivemode.Merge: {
 		ScriptSpansSteps: true, MergesGrowths: true,
 		CarriesNodes: true, BringsNodes: true, Resizes: true, RaisesLimits: true,
-		ShrinksInPart: true, ResizesInPart: true, ResizesBesidePlan: true, works: true,
+		ShrinksInPart: true, ResizesInPart: true, ResizesBesidePlan: true, Works: true,
 	},
 	drivemode.Companion: {
 		ScriptSpansSteps: true, GrowthsStayJobs: true,
 		CarriesNodes: true, BringsNodes: true, Resizes: true, RaisesLimits: true,
-		ShrinksInPart: true, ResizesInPart: true, ResizesBesidePlan: true, works: true,
+		ShrinksInPart: true, ResizesInPart: true, ResizesBesidePlan: true, Works: true,
 	},
 	drivemode.Chain: {
 		StepsAreJobs: true,
-		ReadiesLinks: true, works: true,
+		ReadiesLinks: true, Works: true,
 	},
 }
 
@@ -71,7 +71,7 @@ func BehaviourOf(mode drivemode.Mode, on SiteFacts) Behaviour {
 	}
 	if on.UpdatesNeedAccount || on.StepManagers {
 		b.ShrinksInPart, b.ResizesInPart = false, false
-		b.works = b.works && !b.MergesGrowths
+		b.Works = b.Works && !b.MergesGrowths
 	}
 	if on.ResizesOnce {
 		b.ResizesInPart = false
@@ -116,7 +116,7 @@ func FactsWith(c *Core, stepMgr bool) SiteFacts {
 
 // SiteDrive returns the drive mode that jobs get where facts hold, and why.
 func SiteDrive(c *Core, on SiteFacts) (drivemode.Mode, string) {
-	if b := BehaviourOf(c.Drive, on); b.MergesGrowths && !b.works {
+	if b := BehaviourOf(c.Drive, on); b.MergesGrowths && !b.Works {
 		return drivemode.Companion, on.WhyFixed()
 	}
 	return c.Drive, c.DriveReason

@@ -21,10 +21,10 @@ var byAsking = map[string]bool{"change refused": true, "changed": true}
 
 // muted holds the last unwritten event of a job.
 type muted struct {
-	count  int // number of events not written, including this one; 0: none
-	kind   string
-	at     time.Time
-	detail map[string]any
+	Count  int // number of events not written, including this one; 0: none
+	Kind   string
+	At     time.Time
+	Detail map[string]any
 }
 
 // Quota counts events by the time at which all are forgotten; zero: none was written recently.
@@ -41,7 +41,7 @@ func (q Quota) take(now time.Time, most int, every time.Duration) (Quota, bool) 
 
 // mayWrite reports whether an event that a job's user caused may be written now.
 func (c *Core) mayWrite(j *Job) bool {
-	its, ok := j.events.take(c.Now, JobEvents, JobEvery)
+	its, ok := j.Events.take(c.Now, JobEvents, JobEvery)
 	if !ok {
 		return false
 	}
@@ -50,7 +50,7 @@ func (c *Core) mayWrite(j *Job) bool {
 		if c.EventsOf == nil {
 			c.EventsOf = map[uint32]Quota{}
 		}
-		j.events, c.EventsOf[j.UID] = its, user
+		j.Events, c.EventsOf[j.UID] = its, user
 	}
 	return ok
 }
@@ -58,7 +58,7 @@ func (c *Core) mayWrite(j *Job) bool {
 // askedEvent writes an event that a job's user caused, or keeps it for later.
 func (c *Core) askedEvent(j *Job, kind string, detail map[string]any) {
 	if !c.mayWrite(j) {
-		j.muted = muted{j.muted.count + 1, kind, c.Now, detail}
+		j.Muted = muted{j.Muted.Count + 1, kind, c.Now, detail}
 		return
 	}
 	c.unmute(j)
@@ -67,21 +67,21 @@ func (c *Core) askedEvent(j *Job, kind string, detail map[string]any) {
 
 // unmute writes the last unwritten event of a job.
 func (c *Core) unmute(j *Job) {
-	if j.muted.count == 0 {
+	if j.Muted.Count == 0 {
 		return
 	}
-	detail := maps.Clone(j.muted.detail)
-	if n := j.muted.count - 1; n > 0 {
+	detail := maps.Clone(j.Muted.Detail)
+	if n := j.Muted.Count - 1; n > 0 {
 		detail["suppressed"] = n
 	}
-	c.Emit(msg.AddEvent{Job: j.ID, At: j.muted.at, Kind: j.muted.kind, Detail: detail})
-	j.muted = muted{}
+	c.Emit(msg.AddEvent{Job: j.ID, At: j.Muted.At, Kind: j.Muted.Kind, Detail: detail})
+	j.Muted = muted{}
 }
 
 // UnmuteAll writes what is allowed by now, and removes users without recent events.
 func UnmuteAll(c *Core) {
 	for _, j := range c.Active {
-		if j.muted.count > 0 && c.mayWrite(j) {
+		if j.Muted.Count > 0 && c.mayWrite(j) {
 			c.unmute(j)
 		}
 	}

@@ -32,7 +32,7 @@ type Pace struct {
 	Begun    time.Time                    // the last poll
 	Ended    time.Time                    //
 	Bare     time.Duration                // processor time of a command that asks for next to nothing, on this host; 0: not measured
-	costs    [pollsCompared]time.Duration // processor time of the latest polls' commands beyond bare ones, latest first
+	Costs    [pollsCompared]time.Duration // processor time of the latest polls' commands beyond bare ones, latest first
 	Measure  bool                         // the next poll measures a bare command as well
 	Pause    time.Duration                // pause after the poll
 	Urgent   bool                         // something due waits for a poll
@@ -60,11 +60,11 @@ func (p *Pace) Spare(in *msg.Observation, share float64, poll time.Duration) {
 		p.Measure = cost > 0
 		return
 	}
-	copy(p.costs[1:], p.costs[:])
-	p.costs[0] = cost
+	copy(p.Costs[1:], p.Costs[:])
+	p.Costs[0] = cost
 	pause := func(cost time.Duration) time.Duration { return time.Duration(float64(cost) / share) }
 	p.Measure = pause(cost) > poll
-	p.Pause = min(pause(slices.Min(p.costs[:])), MaxPause)
+	p.Pause = min(pause(slices.Min(p.Costs[:])), MaxPause)
 	p.Gated = p.Pause > max(poll, time.Second)
 }
 

@@ -28,7 +28,7 @@ const (
 
 // Power holds what is known about nodes that are switched off and on.
 type Power struct {
-	saving slurmctl.PowerSaving
+	Saving slurmctl.PowerSaving
 	On     bool                 // Slurm saves power
 	Since  map[string]powerSeen // nodes that are not simply on
 	Asked  map[string]time.Time // when nodes were last requested to come up
@@ -37,23 +37,23 @@ type Power struct {
 }
 
 type powerSeen struct {
-	power slurmctl.Power
-	since time.Time
+	Power slurmctl.Power
+	Since time.Time
 }
 
 // SetSaving is called when Slurm's configuration was read.
 func (p *Power) SetSaving(cfg slurmctl.Config) {
-	p.saving, p.On = cfg.PowerSaving()
+	p.Saving, p.On = cfg.PowerSaving()
 	if p.Since == nil {
 		p.Since, p.Asked, p.Kept = map[string]powerSeen{}, map[string]time.Time{}, map[string]time.Time{}
 	}
 }
 
 // Up returns how long a node that is off may take to come up, from the request on.
-func (p *Power) Up() time.Duration { return p.saving.ResumeTimeout + powerCycle }
+func (p *Power) Up() time.Duration { return p.Saving.ResumeTimeout + powerCycle }
 
 // Down returns how long a node that goes off cannot be requested to come up.
-func (p *Power) Down() time.Duration { return p.saving.SuspendTimeout + powerCycle }
+func (p *Power) Down() time.Duration { return p.Saving.SuspendTimeout + powerCycle }
 
 // Leaves reports whether Slurm must switch nodes on, since the sidecar may not.
 func (p *Power) Leaves(now time.Time) bool { return now.Before(p.Denied) }
@@ -64,7 +64,7 @@ func (p *Power) Watch(s *Snapshot) (failed []string) {
 	for _, n := range s.Nodes {
 		now, before := n.Power(), p.Since[n.Name]
 		if !n.Usable() {
-			if _, asked := p.Asked[n.Name]; asked || before.power == slurmctl.PowerUp {
+			if _, asked := p.Asked[n.Name]; asked || before.Power == slurmctl.PowerUp {
 				failed = append(failed, n.Name)
 			}
 		}
@@ -72,7 +72,7 @@ func (p *Power) Watch(s *Snapshot) (failed []string) {
 		case now == slurmctl.PowerOn || !n.Usable():
 			delete(p.Since, n.Name)
 			delete(p.Asked, n.Name)
-		case now != before.power:
+		case now != before.Power:
 			p.Since[n.Name] = powerSeen{now, s.Taken}
 		}
 		if at, asked := p.Asked[n.Name]; asked && s.Taken.Sub(at) > p.Up() {
@@ -86,8 +86,8 @@ func (p *Power) Watch(s *Snapshot) (failed []string) {
 // to come up.
 func (p *Power) Ready(n slurmctl.Node, taken time.Time) int64 {
 	seen := p.Since[n.Name]
-	if seen.power != n.Power() {
-		seen.since = taken // not watched yet
+	if seen.Power != n.Power() {
+		seen.Since = taken // not watched yet
 	}
 	at := taken
 	switch state := n.Power(); {
@@ -95,7 +95,7 @@ func (p *Power) Ready(n slurmctl.Node, taken time.Time) int64 {
 	case !p.On:
 		return planner.Forever // a reboot, or nothing switches it on
 	case state == slurmctl.PowerUp:
-		if at = seen.since.Add(p.Up()); taken.After(at.Add(powerCycle)) {
+		if at = seen.Since.Add(p.Up()); taken.After(at.Add(powerCycle)) {
 			return planner.Forever // Slurm should have marked it down
 		}
 	case state == slurmctl.PoweredDown:
@@ -105,7 +105,7 @@ func (p *Power) Ready(n slurmctl.Node, taken time.Time) int64 {
 			at = taken.Add(p.Up())
 		}
 	case state == slurmctl.PowerDown:
-		at = msg.Later(seen.since.Add(p.Down()), taken).Add(p.Up())
+		at = msg.Later(seen.Since.Add(p.Down()), taken).Add(p.Up())
 	default:
 		at = taken.Add(p.Down() + p.Up())
 	}
@@ -132,7 +132,7 @@ func (p *Power) ToSwitch(s *Snapshot, h Hold, held []string, now time.Time) (off
 		}
 		switch s.Nodes[i].Power() {
 		case slurmctl.PowerOn:
-			if p.saving.SuspendTime > 0 && now.Sub(p.Kept[name]) >= p.saving.SuspendTime/2 {
+			if p.Saving.SuspendTime > 0 && now.Sub(p.Kept[name]) >= p.Saving.SuspendTime/2 {
 				on = append(on, name)
 			}
 		case slurmctl.PoweredDown:

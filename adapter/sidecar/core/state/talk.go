@@ -26,8 +26,8 @@ type Changing struct {
 // Shown holds what users see of a job. Owner: talk.
 type Shown struct {
 	Display display // its profile and plan for display
-	events  Quota   // events that its user caused by requests
-	muted   muted
+	Events  Quota   // events that its user caused by requests
+	Muted   muted
 }
 
 // tries holds the attempts of users.
@@ -57,7 +57,7 @@ func (k *OpenCall) Result() TriedTarget {
 }
 
 // Forget deletes a call's attempt.
-func (k *OpenCall) Forget() { k.Tried, k.Attempt, k.Target = nil, nil, nil }
+func (k *OpenCall) Forget() { k.Tried, k.Basis, k.Target = nil, nil, nil }
 
 // Copied returns a copy of a snapshot, which stores separately what is computed from it.
 func (s *Snapshot) Copied() *Snapshot {
@@ -86,10 +86,30 @@ type OpenCall struct {
 	Refused error     // why the change is taken back after it had begun
 
 	// for a change, see attempt.go
-	Target   *Target     // the change being tried
-	Attempt  msg.Attempt // with a copy of everything that the change depends on
-	Tried    *msg.Tried  // the result; nil if not known yet
+	Target   *Target    // the change being tried
+	Basis    *Basis     // what the result of the attempt depends on
+	Tried    *msg.Tried // the result; nil if not known yet
 	Attempts int
+}
+
+// Basis holds what tells whether anything that an attempt depends on has changed since it began.
+type Basis struct {
+	Cycle, Changed uint64 // of Tries
+	State          row.State
+	Step, Changes  int
+	Touched        time.Time
+	Nodes          []string
+}
+
+// BasisOf returns the basis of an attempt that begins now.
+func BasisOf(c *Core, j *Job) *Basis {
+	return &Basis{Cycle: c.Tries.Cycle, Changed: c.Tries.Changed, State: j.State, Step: j.Step, Changes: len(j.Changes), Touched: j.Touched, Nodes: j.Nodes()}
+}
+
+// Same reports whether nothing has changed.
+func (b *Basis) Same(now *Basis) bool {
+	return b.Cycle == now.Cycle && b.Changed == now.Changed && b.State == now.State && b.Step == now.Step && b.Changes == now.Changes &&
+		b.Touched.Equal(now.Touched) && slices.Equal(b.Nodes, now.Nodes)
 }
 
 // Target describes a job as it would be after a change.

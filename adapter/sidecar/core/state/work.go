@@ -34,47 +34,47 @@ const (
 type work struct {
 	Last    int64                // ID of the last task
 	Pending map[int64]*Pending   // tasks under way, by ID
-	lent    map[int64]uint32     // tasks that run a process of a user, with that user
-	hands   map[uint32]int       // number of these tasks, by user
-	chore   bool                 // a chore is under way
-	chored  time.Time            // when the last chore ended
-	keys    map[string]bool      // keys of running tasks without a job
+	Lent    map[int64]uint32     // tasks that run a process of a user, with that user
+	Hands   map[uint32]int       // number of these tasks, by user
+	Chore   bool                 // a chore is under way
+	Chored  time.Time            // when the last chore ended
+	Keys    map[string]bool      // keys of running tasks without a job
 	Retry   map[string]time.Time // earliest next attempt, by key
 }
 
 func NewWork() work {
-	return work{keys: map[string]bool{}, Retry: map[string]time.Time{}, Pending: map[int64]*Pending{}, lent: map[int64]uint32{}, hands: map[uint32]int{}}
+	return work{Keys: map[string]bool{}, Retry: map[string]time.Time{}, Pending: map[int64]*Pending{}, Lent: map[int64]uint32{}, Hands: map[uint32]int{}}
 }
 
 // Room reports whether one more change may begin.
-func (w *work) Room() bool { return len(w.Pending)-len(w.lent) < atOnce }
+func (w *work) Room() bool { return len(w.Pending)-len(w.Lent) < atOnce }
 
 // RoomForHolds does what room does, for tasks that starts, growths, and shrinks precede.
-func (w *work) RoomForHolds() bool { return len(w.Pending)-len(w.lent) < atOnce/2 }
+func (w *work) RoomForHolds() bool { return len(w.Pending)-len(w.Lent) < atOnce/2 }
 
 // RoomFor reports whether one more task that runs a process of a user may begin.
 func (w *work) RoomFor(uid uint32) bool {
-	if own := w.hands[uid]; own > 0 {
-		return own < userAtOnce && len(w.lent) < usersAtOnce-newcomers
+	if own := w.Hands[uid]; own > 0 {
+		return own < userAtOnce && len(w.Lent) < usersAtOnce-newcomers
 	}
-	return len(w.lent) < usersAtOnce
+	return len(w.Lent) < usersAtOnce
 }
 
 // lend counts a task that runs a process of a user.
 func (w *work) lend(id int64, uid uint32) {
-	w.lent[id] = uid
-	w.hands[uid]++
+	w.Lent[id] = uid
+	w.Hands[uid]++
 }
 
 // TakeBack undoes lend.
 func (w *work) TakeBack(id int64) {
-	uid, lent := w.lent[id]
+	uid, lent := w.Lent[id]
 	if !lent {
 		return
 	}
-	delete(w.lent, id)
-	if w.hands[uid]--; w.hands[uid] == 0 {
-		delete(w.hands, uid)
+	delete(w.Lent, id)
+	if w.Hands[uid]--; w.Hands[uid] == 0 {
+		delete(w.Hands, uid)
 	}
 }
 
@@ -116,14 +116,14 @@ func (c *Core) Finish(j *Job, p *Pending, err error) {
 	case p.Job != 0: // its job ended long ago
 	case err != nil:
 		w.Retry[p.Key] = c.Now.Add(AgainAfter)
-		delete(w.keys, p.Key)
+		delete(w.Keys, p.Key)
 	default:
 		delete(w.Retry, p.Key)
-		delete(w.keys, p.Key)
+		delete(w.Keys, p.Key)
 	}
 	if p.Chore {
-		if w.chore, w.chored = false, c.Now; errors.Is(err, msg.ErrBackfilling) {
-			w.chored = w.chored.Add(AgainAfter)
+		if w.Chore, w.Chored = false, c.Now; errors.Is(err, msg.ErrBackfilling) {
+			w.Chored = w.Chored.Add(AgainAfter)
 		}
 	}
 }
@@ -175,10 +175,10 @@ func (c *Core) BeginTask(j *Job, p Pending) bool {
 	w := &c.Work
 	if j != nil {
 		j.Busy, p.Job = true, j.ID
-	} else if w.keys[p.Key] || c.Now.Before(w.Retry[p.Key]) {
+	} else if w.Keys[p.Key] || c.Now.Before(w.Retry[p.Key]) {
 		return false
 	} else {
-		w.keys[p.Key] = true
+		w.Keys[p.Key] = true
 	}
 	w.Last++
 	p.Task.ID = w.Last
@@ -209,11 +209,11 @@ func (c *Core) Do(j *Job, action, detail string, kind Kind, do msg.Command, args
 // (ErrBackfilling). It reports false if the task cannot begin yet.
 func (c *Core) Chore(from *allowance, j *Job, kind Kind, do msg.Command, args Args) bool {
 	w := &c.Work
-	if w.chore || !w.RoomForHolds() || c.Now.Before(w.NextChore(c.Pace.Gated)) || !from.take(c.Now, c.Config.Slurm.Share) {
+	if w.Chore || !w.RoomForHolds() || c.Now.Before(w.NextChore(c.Pace.Gated)) || !from.take(c.Now, c.Config.Slurm.Share) {
 		c.Quiet.PutOff = true
 		return false
 	}
-	w.chore = true
+	w.Chore = true
 	return c.BeginTask(j, Pending{Task: c.Gently(do), Kind: kind, Chore: true, Args: args})
 }
 
@@ -224,15 +224,15 @@ func (c *Core) Gently(do msg.Command) msg.Task { return msg.Task{Gently: c.Pace.
 // NextChore returns the earliest time of the next chore.
 func (w *work) NextChore(gated bool) time.Time {
 	if !gated {
-		return w.chored
+		return w.Chored
 	}
-	return w.chored.Add(chorePause)
+	return w.Chored.Add(chorePause)
 }
 
 // allowance bounds how often chores use slurmctld, and lets some of them through at once.
 type allowance struct {
-	left float64
-	at   time.Time
+	Left float64
+	At   time.Time
 }
 
 const (
@@ -246,15 +246,15 @@ const (
 // take uses one unit of the allowance, if one is left. Chores may use half of share, a part of slurmctld's
 // time.
 func (a *allowance) take(now time.Time, share float64) bool {
-	if a.at.IsZero() {
-		a.left = choresSaved
-	} else if passed := now.Sub(a.at); passed > 0 {
-		a.left = min(a.left+passed.Seconds()*share/2/choreCost.Seconds(), choresSaved)
+	if a.At.IsZero() {
+		a.Left = choresSaved
+	} else if passed := now.Sub(a.At); passed > 0 {
+		a.Left = min(a.Left+passed.Seconds()*share/2/choreCost.Seconds(), choresSaved)
 	}
-	a.at = now
-	if a.left < 1 {
+	a.At = now
+	if a.Left < 1 {
 		return false
 	}
-	a.left--
+	a.Left--
 	return true
 }

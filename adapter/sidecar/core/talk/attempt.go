@@ -30,10 +30,6 @@ type Attempt struct {
 	core   *state.Core // a copy
 	Job    *state.Job  // in the copy
 	target *state.Target
-
-	snapshot *state.Snapshot // the snapshot that was copied
-	was      state.Job       // the job before the attempt
-	changed  uint64          // number of plan changes before the attempt
 }
 
 // Run implements [msg.Attempt].
@@ -54,7 +50,7 @@ func try(c *state.Core, k *state.OpenCall, j *state.Job, t *state.Target) {
 	all := CopyAll(c)
 	own := *t
 	own.Job = Copied(t.Job)
-	k.Attempt = &Attempt{core: all, Job: all.ByID[j.BaseID()], target: &own, snapshot: c.Snapshot, was: *j, changed: c.Tries.Changed}
+	k.Basis = state.BasisOf(c, j)
 	k.Target, k.Attempts = t, k.Attempts+1
 	c.Tries.Underway = k.ID
 	c.Tries.Last++
@@ -62,7 +58,7 @@ func try(c *state.Core, k *state.OpenCall, j *state.Job, t *state.Target) {
 		c.Tries.Of = map[uint32]state.Attempted{}
 	}
 	c.Tries.Of[k.UID] = state.Attempted{c.Tries.Last, c.Tries.Cycle}
-	c.Emit(msg.Try{ID: k.ID, Attempt: k.Attempt})
+	c.Emit(msg.Try{ID: k.ID, Attempt: &Attempt{core: all, Job: all.ByID[j.BaseID()], target: &own}})
 }
 
 // TakeTried takes over the result of an attempt.
@@ -130,13 +126,7 @@ func tooMany(c *state.Core, in msg.Call) error {
 
 // outdated reports whether anything that the attempt of a call depends on has changed.
 func outdated(c *state.Core, k *state.OpenCall, j *state.Job) bool {
-	a, tried := k.Attempt.(*Attempt)
-	if !tried {
-		return true
-	}
-	was := &a.was
-	return a.snapshot != c.Snapshot || a.changed != c.Tries.Changed || was.Step != j.Step || was.State != j.State ||
-		!was.Touched.Equal(j.Touched) || len(was.Changes) != len(j.Changes) || !slices.Equal(was.Nodes(), j.Nodes())
+	return k.Basis == nil || !k.Basis.Same(state.BasisOf(c, j))
 }
 
 // CopyAll returns a copy of the core that shares no changing state with the original. The copy
