@@ -1,7 +1,6 @@
 package controller_test
 
 import (
-	"context"
 	"fmt"
 	"slices"
 	"strconv"
@@ -63,25 +62,6 @@ func TestMerge(t *testing.T) {
 		l.cancel(id)
 		l.ended(id)
 	})
-	l.run("more than half each, one after the other", func(l *lab) {
-		// the paper's example against growing on request: each has half, both want more
-		first := l.submit("3@5s,6@5s")
-		l.running(first, 1)
-		second := l.submit("3@5s,6@5s")
-		l.eventually("the second job is known", func() error {
-			_, err := l.Job(context.Background(), second)
-			return err
-		})
-		l.has(l.next(first, 1), 6)
-		if job, err := l.Job(context.Background(), second); err != nil || job.State != "queued" {
-			l.t.Errorf("the second job is %s (%v) while the first has 6 of 8 nodes, want queued", job.State, err)
-		}
-		l.cancel(first)
-		l.running(second, 1)
-		l.has(l.next(second, 1), 6)
-		l.cancel(second)
-		l.ended(second)
-	})
 	l.run("nobody starts on held nodes", func(l *lab) {
 		id := l.submit("2@30s,8@30s")
 		job := l.running(id, 1)
@@ -137,21 +117,6 @@ func TestMerge(t *testing.T) {
 			return nil
 		})
 		l.cancelStock(1, rival)
-		l.cancel(id)
-		l.ended(id)
-	})
-	l.run("waits for a stock job to end", func(l *lab) {
-		rival := l.sbatch(1, "--nodes=7", "--exclusive", "--time=1", "--wrap=sleep 8")
-		l.eventually("the stock job runs", func() error {
-			if l.slurmNodes(rival) == 0 {
-				return fmt.Errorf("not yet")
-			}
-			return nil
-		})
-		id := l.submit("1@5s,4@5s")
-		l.running(id, 1) // its growth is later than the stock job's limit, or it starts after it
-		a := l.next(id, 1)
-		l.has(a, 4)
 		l.cancel(id)
 		l.ended(id)
 	})

@@ -166,16 +166,6 @@ func (l *lab) submitSpec(sp request.Request, profile string, args ...string) uin
 	return l.sbatch(0, l.parked(sp, p, marker, args)...)
 }
 
-// submitBy parks an evolving job of the user.
-func (l *lab) submitBy(user int, profile string, args ...string) uint32 {
-	l.t.Helper()
-	p, err := planner.ParseProfile(profile)
-	l.must(err)
-	sp := request.Request{Profile: p}
-	marker, _ := sp.Marker()
-	return l.sbatch(user, l.parked(sp, p, marker, args)...)
-}
-
 // parked returns the arguments of sbatch for an evolving job.
 func (l *lab) parked(sp request.Request, p planner.Profile, marker string, args []string) []string {
 	step := 0
@@ -331,5 +321,11 @@ func (l *lab) cancelStock(user int, id uint32) {
 func (l *lab) cancel(id uint32) {
 	l.t.Helper()
 	_, err := l.cluster.Run(l.ctx(), l.user(0), "scancel", strconv.Itoa(int(id)))
+	l.must(err)
+}
+
+func (l *lab) scontrol(args ...string) {
+	l.t.Helper()
+	_, err := l.cluster.Run(l.ctx(), slurmtest.Root, "scontrol", args...)
 	l.must(err)
 }

@@ -11,7 +11,6 @@ import (
 	"github.com/evoslurm/evoslurm/adapter/internal/config"
 	"github.com/evoslurm/evoslurm/adapter/internal/drivemode"
 	"github.com/evoslurm/evoslurm/adapter/job/request"
-	"github.com/evoslurm/evoslurm/planner"
 	"github.com/evoslurm/evoslurm/slurmctl"
 	"github.com/evoslurm/evoslurm/slurmctl/slurmtest"
 )
@@ -202,79 +201,6 @@ func TestPools(t *testing.T) {
 		l.cancel(id)
 		l.ended(id)
 	})
-	l.run("an outage ahead", func(l *lab) {
-		// Slurm starts no job that could run into the maintenance
-		_, err := l.cluster.Run(l.ctx(), slurmtest.Root, "scontrol", "create", "reservation", "ReservationName=maint", "StartTime=now+60seconds",
-			"Duration=10", "Nodes=n1,n2", "Users=root", "Flags=MAINT")
-		l.must(err)
-		id := l.submit("1@5s,3@30s")
-		l.running(id, 1)
-		b := l.next(id, 1)
-		l.has(b, 3)
-		inside(l, b, "n3", "n4", "n5")
-		l.cancel(id)
-		l.ended(id)
-		_, err = l.cluster.Run(l.ctx(), slurmtest.Root, "scontrol", "delete", "ReservationName=maint")
-		l.must(err)
-	})
-	l.run("a down node is replaced in the plan", func(l *lab) {
-		id := l.submit("1@20s,3@30s")
-		job := l.running(id, 1)
-		nodes, err := slurmctl.ExpandNodes(job.Plan[1].NodeList)
-		l.must(err)
-		down := nodes[len(nodes)-1]
-		if down == job.NodeList {
-			down = nodes[0]
-		}
-		_, err = l.cluster.Run(l.ctx(), slurmtest.Root, "scontrol", "update", "NodeName="+down, "State=DOWN", "Reason=test")
-		l.must(err)
-		l.has(l.next(id, 1), 3)
-		_, err = l.cluster.Run(l.ctx(), slurmtest.Root, "scontrol", "update", "NodeName="+down, "State=RESUME")
-		l.must(err)
-		l.cancel(id)
-		l.ended(id)
-	})
-}
-
-func TestOverrun(t *testing.T) {
-	t.Parallel()
-	l := newLab(t, slurmtest.Options{Accounting: true, PermitJobExpansion: true}, func(c *config.Config) { c.Grace = 2 * time.Second })
-	l.run("tolerated while nobody is in need", func(l *lab) {
-		id := l.submit("3@2s,1@5s")
-		l.running(id, 1)
-		time.Sleep(8 * time.Second)
-		if n := l.slurmNodes(id); n != 3 {
-			l.t.Errorf("the job has %d nodes while it overruns, want 3", n)
-		}
-		l.has(l.next(id, 1), 1)
-		l.cancel(id)
-		l.ended(id)
-	})
-	l.run("shrunk for a promised growth", func(l *lab) {
-		late, other := l.submit("6@6s,2@60s"), l.submit("2@8s,6@20s")
-		l.running(late, 1)
-		l.running(other, 1)
-		a := l.next(other, 1) // needs what the first should have released
-		l.has(a, 6)
-		job := l.running(late, 2)
-		if job.Nodes != 2 {
-			l.t.Errorf("the overrunning job has %d nodes, want 2", job.Nodes)
-		}
-		l.has(l.next(late, 1), 2) // its own next, late: the step has ended
-		l.cancel(late)
-		l.cancel(other)
-		l.ended(other)
-	})
-	l.run("the time limit", func(l *lab) {
-		id := l.submit("1@5s,4@60s")
-		l.running(id, 1)
-		l.has(l.next(id, 1), 4)
-		_, err := l.cluster.Run(l.ctx(), slurmtest.Root, "scontrol", "update", "JobId="+strconv.Itoa(int(id)), "EndTime=now+2seconds")
-		l.must(err)
-		if job := l.ended(id); job.EndState != "TIMEOUT" {
-			l.t.Errorf("it ended %s, want TIMEOUT", job.EndState)
-		}
-	})
 }
 
 // TestCallsPerCycle: how often Slurm is asked does not grow with the queue.
@@ -330,59 +256,6 @@ func TestSlowHost(t *testing.T) {
 	if spaced > 0 {
 		t.Errorf("after %d of 20 polls the pause was longer than poll_interval", spaced)
 	}
-}
-
-// TestPlansAsThePaper: on the real cluster too, the plan of queued jobs obeys C1
-// and C2.
-func TestPlansAsThePaper(t *testing.T) {
-	t.Parallel()
-	l := newLab(t, slurmtest.Options{}, func(c *config.Config) { c.Strategy, c.ExpandLimit = "2X+c", 2 })
-	blocker := l.sbatch(1, "--nodes=5", "--exclusive", "--time=20")
-	l.eventually("the blocker runs", func() error {
-		if l.slurmNodes(blocker) == 0 {
-			return fmt.Errorf("not yet")
-		}
-		return nil
-	})
-	profiles := []string{"4@10m,2@5m,8@20m", "1@10m,7@1m,2@30m", "8@5m", "2@1m,3@1m,4@1m,5@1m"}
-	ids := map[uint32]planner.Profile{}
-	for _, text := range profiles {
-		p, err := planner.ParseProfile(text)
-		l.must(err)
-		ids[l.submit(text)] = p
-	}
-	l.eventually("plans", func() error {
-		var used planner.Timeline
-		for id, profile := range ids {
-			job, err := l.Job(context.Background(), id)
-			if err != nil {
-				return err
-			}
-			if len(job.Plan) != len(profile) {
-				return fmt.Errorf("job %d: %d steps planned: %s", id, len(job.Plan), job.Reason)
-			}
-			for i, span := range job.Plan {
-				seconds := span.End.Unix() - span.Start.Unix()
-				if span.Nodes != profile[i].Nodes || seconds < profile[i].Duration || seconds > 2*profile[i].Duration {
-					return fmt.Errorf("C1: job %d, step %d: %d nodes for %d s, asked for %+v", id, i+1, span.Nodes, seconds, profile[i])
-				}
-				nodes, err := slurmctl.ExpandNodes(span.NodeList)
-				if err != nil || len(nodes) != span.Nodes {
-					return fmt.Errorf("job %d, step %d: %d nodes on %s (%v)", id, i+1, span.Nodes, span.NodeList, err)
-				}
-				used.Add(span.Start.Unix(), span.End.Unix(), span.Nodes)
-			}
-		}
-		if most := used.Max(0, planner.Forever); most > 8 {
-			return fmt.Errorf("C2: %d nodes planned of 8", most)
-		}
-		return nil
-	})
-	l.cancelStock(1, blocker)
-	for id := range ids {
-		l.cancel(id)
-	}
-	l.clean()
 }
 
 // TestWithoutSidecar checks that plans are in Slurm, which keeps them when the sidecar is gone.

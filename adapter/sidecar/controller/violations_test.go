@@ -63,32 +63,4 @@ while :; do sleep 1; done`)
 		l.cancel(other)
 		l.ended(other)
 	})
-	l.run("does not know the signal: goes on", func(l *lab) {
-		id := l.submit("1@3s,2@60s")
-		l.running(id, 1)
-		l.eventually("the warning", func() error {
-			job, err := l.Job(l.ctx(), id)
-			if err == nil && !strings.Contains(job.Reason, "longer than its profile") {
-				err = fmt.Errorf("the reason is %q", job.Reason)
-			}
-			return err
-		})
-		time.Sleep(2 * time.Second)
-		l.has(l.next(id, 1), 2)
-		l.cancel(id)
-		l.ended(id)
-	})
-	l.must(l.Configure(l.ctx(), func() config.Config { c := l.cfg; c.Overrun = config.OverrunCancel; return c }()))
-	l.run("never calls next, and the site cancels", func(l *lab) {
-		late := l.submit("6@5s,2@60s")
-		other := l.submit("2@6s,6@60s")
-		l.running(late, 1)
-		l.running(other, 1)
-		l.has(l.next(other, 1), 6)
-		if job := l.ended(late); job.EndState != "CANCELLED" || job.Step != 1 {
-			l.t.Errorf("it ended %s in step %d, want CANCELLED in step 1", job.EndState, job.Step)
-		}
-		l.cancel(other)
-		l.ended(other)
-	})
 }
