@@ -122,7 +122,7 @@ func TestDemanded(t *testing.T) {
 		"nobody needs them":          {nil, ""},
 		"another job's growth comes": {wants("n4", 36), "must shrink n4"},
 		"the growth is later":        {wants("n4", 37), ""},
-		"it was to come already":     {wants("n3", 10), "must shrink n3"},
+		"its time has nearly come":   {wants("n3", 10), "must shrink n3"},
 		"the own node is not lent":   {wants("n2", 36), ""},
 		"a stock job could use one": {func(b *statetest.Bench, _ *state.Job) {
 			b.StockRuns(9, "n[5-8]", time.Hour)

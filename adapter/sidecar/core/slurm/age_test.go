@@ -56,13 +56,13 @@ func TestPriorityOf(t *testing.T) {
 	}
 }
 
-// TestEligibleAgain checks when a job's age begins anew, after Slurm did not consider it for a while.
+// TestEligibleAgain checks when a job's age begins again, after Slurm did not consider it for a while.
 func TestEligibleAgain(t *testing.T) {
 	for name, c := range map[string]struct {
 		before   bool   // it was considered before
 		priority uint64 // while Slurm does not consider it; 0: it is held
 		limits   bool   // Slurm enforces limits
-		anew     bool
+		again    bool
 	}{
 		"it waited for another job from the start":      {false, 50, false, true},
 		"held from the start":                           {false, 0, false, true},
@@ -80,7 +80,7 @@ func TestEligibleAgain(t *testing.T) {
 		EligibleAgain(b.Core, j, false, b.Now)
 		b.Later(time.Minute)
 		EligibleAgain(b.Core, j, true, b.Now)
-		if anew := j.Begin.Equal(b.Now); anew != c.anew {
+		if again := j.Begin.Equal(b.Now); again != c.again {
 			t.Errorf("%s: its age begins at %v", name, j.Begin)
 		}
 		b.Later(time.Minute)

@@ -67,7 +67,7 @@ func TestLanes(t *testing.T) {
 	}
 }
 
-// busyLanes returns four nodes, of which some are busy: "node:start-end …", in seconds from the origin.
+// busyLanes returns four nodes with the busy times of some: "node:start-end …", in seconds from the origin.
 func busyLanes(t *testing.T, busy string) *msg.Occupancy {
 	t.Helper()
 	const never = planner.Forever
