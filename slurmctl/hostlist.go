@@ -39,19 +39,6 @@ func ExpandNodes(expr string) ([]string, error) {
 	}
 }
 
-// ExpandWithin is ExpandNodes for an untrusted expression. An expression with more than most names
-// is an error and costs no more memory than its text.
-func ExpandWithin(expr string, most int) ([]string, error) {
-	n, err := CountNodes(expr)
-	if err != nil {
-		return nil, err
-	}
-	if n > most {
-		return nil, fmt.Errorf("hostlist %q stands for %d nodes, at most %d are expected", oneLine(expr, 80), n, most)
-	}
-	return ExpandNodes(expr)
-}
-
 // CountNodes returns how many nodes ExpandNodes would list, or its error, without listing them.
 // O(length of the expression).
 func CountNodes(expr string) (int, error) {

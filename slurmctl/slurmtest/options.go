@@ -1,10 +1,11 @@
 package slurmtest
 
 import (
-	"errors"
 	"fmt"
 	"strconv"
 	"strings"
+
+	"github.com/evoslurm/evoslurm/slurmctl"
 )
 
 // Options describes a cluster. The zero value is 8 nodes with 4 CPUs each in one partition "main",
@@ -98,46 +99,20 @@ func (o Options) withDefaults() (Options, error) {
 // expandNodes returns the numbers of the nodes in a list such as "n[1-3,7],n9" for a cluster of the
 // given size.
 func expandNodes(list string, nodes int) ([]int, error) {
-	var numbers []int
-	bad := func(why string) ([]int, error) {
-		return nil, fmt.Errorf("slurmtest: node list %q: %s", list, why)
-	}
 	if list == "ALL" || list == "" {
 		list = fmt.Sprintf("n[1-%d]", nodes)
 	}
-	for rest := list; rest != ""; {
-		if !strings.HasPrefix(rest, "n") {
-			return bad("want n1, n[2-4], …")
+	names, err := slurmctl.ExpandNodes(list)
+	if err != nil {
+		return nil, fmt.Errorf("slurmtest: %w", err)
+	}
+	numbers := make([]int, len(names))
+	for i, name := range names {
+		n, err := strconv.Atoi(strings.TrimPrefix(name, "n"))
+		if err != nil || name != nodeName(n) || n < 1 || n > nodes {
+			return nil, fmt.Errorf("slurmtest: node list %q: %s is not within n[1-%d]", list, name, nodes)
 		}
-		rest = rest[1:]
-		var ranges string
-		if strings.HasPrefix(rest, "[") {
-			end := strings.IndexByte(rest, ']')
-			if end < 0 {
-				return bad("missing ]")
-			}
-			ranges, rest = rest[1:end], rest[end+1:]
-			if rest != "" && rest[0] != ',' {
-				return bad("want a comma after ]")
-			}
-			rest = strings.TrimPrefix(rest, ",")
-		} else {
-			ranges, rest, _ = strings.Cut(rest, ",")
-		}
-		for r := range strings.SplitSeq(ranges, ",") {
-			low, high, isRange := strings.Cut(r, "-")
-			if !isRange {
-				high = low
-			}
-			a, err1 := strconv.Atoi(low)
-			b, err2 := strconv.Atoi(high)
-			if errors.Join(err1, err2) != nil || a < 1 || b < a || b > nodes {
-				return bad(fmt.Sprintf("%q is no range within 1-%d", r, nodes))
-			}
-			for i := a; i <= b; i++ {
-				numbers = append(numbers, i)
-			}
-		}
+		numbers[i] = n
 	}
 	return numbers, nil
 }

@@ -121,8 +121,8 @@ func TestBadOptions(t *testing.T) {
 		"too long a path":              {Dir: "/tmp/" + strings.Repeat("x", 80)},
 		"is not Name=value":            {NodeExtra: map[string]string{"n1": "big"}},
 		"twice":                        {NodeExtra: map[string]string{"n1": "Weight=1", "n[1-2]": "Weight=2"}},
-		`"9" is no range within`:       {NodeExtra: map[string]string{"n9": "Weight=1"}},
-		"want n1, n[2-4]":              {Partitions: []Partition{{Name: "p", Nodes: "x1"}}},
+		"n9 is not within n[1-8]":      {NodeExtra: map[string]string{"n9": "Weight=1"}},
+		"x1 is not within n[1-8]":      {Partitions: []Partition{{Name: "p", Nodes: "x1"}}},
 		"slurmd n1 ended at its start": {Nodes: 1, ExtraConf: "SlurmdSpoolDir=/dev/null/%n"},
 		"slurmctld ended at its start: exit status 1\n--- slurmctld.log": {ExtraConf: "SchedulerType=sched/nonsense"},
 	} {

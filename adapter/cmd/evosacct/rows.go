@@ -302,12 +302,8 @@ func parseTime(text string, now time.Time) (time.Time, error) {
 		return midnight.AddDate(0, 0, -1), nil
 	}
 	if rest, ok := strings.CutPrefix(word, "now"); ok {
-		digits := strings.TrimLeft(rest[min(1, len(rest)):], "0123456789")
-		n, err := strconv.Atoi(rest[:len(rest)-len(digits)])
-		units := map[string]time.Duration{"": time.Second, "second": time.Second, "minute": time.Minute, "hour": time.Hour, "day": 24 * time.Hour, "week": 7 * 24 * time.Hour}
-		unit, known := units[strings.TrimSuffix(digits, "s")]
-		if err == nil && known && (rest[0] == '-' || rest[0] == '+') && n > -100_000_000 && n < 100_000_000 {
-			return now.Add(time.Duration(n) * unit), nil
+		if d, ok := parseOffset(rest); ok {
+			return now.Add(d), nil
 		}
 	}
 	for _, l := range layouts {
@@ -323,4 +319,17 @@ func parseTime(text string, now time.Time) (time.Time, error) {
 		return t, nil
 	}
 	return time.Time{}, fmt.Errorf("invalid time specification: %q", text)
+}
+
+// offsetUnits lists the units of parseOffset.
+var offsetUnits = map[string]time.Duration{"": time.Second, "second": time.Second, "minute": time.Minute, "hour": time.Hour, "day": 24 * time.Hour,
+	"week": 7 * 24 * time.Hour}
+
+// parseOffset reads what sacct allows after "now": -90, +2hours, ….
+func parseOffset(text string) (time.Duration, bool) {
+	unit := strings.TrimLeft(text[min(1, len(text)):], "0123456789")
+	n, err := strconv.Atoi(text[:len(text)-len(unit)])
+	length, known := offsetUnits[strings.TrimSuffix(unit, "s")]
+	ok := err == nil && known && (text[0] == '-' || text[0] == '+') && n > -100_000_000 && n < 100_000_000
+	return time.Duration(n) * length, ok
 }

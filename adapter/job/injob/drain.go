@@ -143,13 +143,7 @@ func (f *follower) drainAll(procs []*draining, limit time.Duration) {
 		}
 		break
 	}
-	var hung []string
-	for _, d := range procs {
-		if !d.has() {
-			hung = append(hung, d.node)
-			d.proc.stop() // srun has its tasks killed
-		}
-	}
+	hung := stopHung(procs)
 	if len(hung) == 0 { // the last has ended just now
 		<-allExited
 		return
@@ -163,6 +157,17 @@ func (f *follower) drainAll(procs []*draining, limit time.Duration) {
 		}
 		<-allExited
 	}
+}
+
+// stopHung stops what still runs, and returns its nodes.
+func stopHung(procs []*draining) (hung []string) {
+	for _, d := range procs {
+		if !d.has() {
+			hung = append(hung, d.node)
+			d.proc.stop() // srun has its tasks killed
+		}
+	}
+	return hung
 }
 
 // runDrains runs the drain command on every node.

@@ -97,21 +97,9 @@ func chooseNodes(a api.Allocation, s srunArgs) ([]api.Part, error) {
 	if err != nil {
 		return nil, err
 	}
-	has := len(NodesOf(a))
-	limit := has
-	if value, given := s.last("nodes"); given {
-		least, most, isRange := strings.Cut(value, "-")
-		if !isRange {
-			most = least
-		}
-		low, high := positive(least), positive(most)
-		if low == 0 || high < low {
-			return nil, fmt.Errorf("--nodes=%s: want a number of nodes", value)
-		}
-		if low > has {
-			return nil, fmt.Errorf("--nodes=%s: the job has %d nodes", value, has)
-		}
-		limit = high
+	limit, err := nodesLimit(len(NodesOf(a)), s)
+	if err != nil {
+		return nil, err
 	}
 	var parts []api.Part
 	for _, p := range a.Parts {
@@ -132,6 +120,26 @@ func chooseNodes(a api.Allocation, s srunArgs) ([]api.Part, error) {
 		return nil, fmt.Errorf("--nodelist and --exclude leave no node")
 	}
 	return parts, nil
+}
+
+// nodesLimit returns how many nodes of those that the job has --nodes allows.
+func nodesLimit(has int, s srunArgs) (int, error) {
+	value, given := s.last("nodes")
+	if !given {
+		return has, nil
+	}
+	least, most, isRange := strings.Cut(value, "-")
+	if !isRange {
+		most = least
+	}
+	low, high := positive(least), positive(most)
+	if low == 0 || high < low {
+		return 0, fmt.Errorf("--nodes=%s: want a number of nodes", value)
+	}
+	if low > has {
+		return 0, fmt.Errorf("--nodes=%s: the job has %d nodes", value, has)
+	}
+	return high, nil
 }
 
 // firstNodes returns the parts cut to n nodes.

@@ -286,24 +286,9 @@ func (c Command) start(ctx context.Context, runs []run, o together, signals <-ch
 	for i, r := range runs {
 		procs[i] = c.process(srun, r, o)
 	}
-	atTerminal := isTerminal(c.Stdin)
 	finished := make(chan struct{})
 	defer close(finished)
-	go func() {
-		for {
-			select {
-			case s := <-signals:
-				if atTerminal && (s == os.Interrupt || s == syscall.SIGQUIT) {
-					continue // typed there: srun, in the same group, already has it, and a second one aborts it
-				}
-				for _, p := range procs {
-					p.signal(s)
-				}
-			case <-finished:
-				return
-			}
-		}
-	}()
+	go passSignals(signals, finished, isTerminal(c.Stdin), procs)
 	statuses := make([]int, len(procs))
 	var wg sync.WaitGroup
 	for i, p := range procs {
@@ -318,6 +303,23 @@ func (c Command) start(ctx context.Context, runs []run, o together, signals <-ch
 	}
 	wg.Wait()
 	return slices.Max(statuses), nil
+}
+
+// passSignals passes signals on to the sruns until they have finished.
+func passSignals(signals <-chan os.Signal, finished <-chan struct{}, atTerminal bool, procs []*process) {
+	for {
+		select {
+		case s := <-signals:
+			if atTerminal && (s == os.Interrupt || s == syscall.SIGQUIT) {
+				continue // typed there: srun, in the same group, already has it, and a second one aborts it
+			}
+			for _, p := range procs {
+				p.signal(s)
+			}
+		case <-finished:
+			return
+		}
+	}
 }
 
 // copyInput returns every run that reads a pipe with a copy of what stdin has, and

@@ -236,10 +236,7 @@ func (r *Request) Settle() error {
 	m.Max = slices.Clone(m.Max)
 	for i, step := range r.Bounds() {
 		if err := step.Bounds.Validate(m.Sizes); err != nil {
-			if len(profile) > 1 {
-				err = fmt.Errorf("step %d: %w", i+1, err)
-			}
-			return err
+			return inStep(i, len(profile), err)
 		}
 		profile[i].Nodes, m.Max[i] = step.Least(m.Sizes), step.Most(m.Sizes)
 	}
@@ -253,6 +250,14 @@ func (r *Request) Settle() error {
 		r.Malleable = nil
 	}
 	return nil
+}
+
+// inStep adds to an error which of several steps it is about.
+func inStep(i, steps int, err error) error {
+	if steps == 1 {
+		return err
+	}
+	return fmt.Errorf("step %d: %w", i+1, err)
 }
 
 // CutMax limits the job to at most that many nodes, which must be at least its profile's; it

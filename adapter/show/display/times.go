@@ -46,6 +46,7 @@ var conversions = map[byte]string{
 	'a': "Mon", 'A': "Monday", 'b': "Jan", 'B': "January", 'c': "Mon Jan _2 15:04:05 2006", 'd': "02", 'D': "01/02/06", 'e': "_2",
 	'F': "2006-01-02", 'h': "Jan", 'H': "15", 'I': "03", 'j': "002", 'm': "01", 'M': "04", 'p': "PM", 'r': "03:04:05 PM", 'R': "15:04",
 	'S': "05", 'T': "15:04:05", 'x': "01/02/06", 'X': "15:04:05", 'y': "06", 'Y': "2006", 'z': "-0700", 'Z': "MST",
+	'%': "%", 'n': "\n", 't': "\t",
 }
 
 // strftime is strftime(3) in the locale C; it leaves unknown conversions as they are.
@@ -63,12 +64,6 @@ func strftime(t time.Time, format string) string {
 		}
 		text := "%" + string(format[i])
 		switch c := format[i]; c {
-		case '%':
-			text = "%"
-		case 'n':
-			text = "\n"
-		case 't':
-			text = "\t"
 		case 's':
 			text = fmt.Sprint(t.Unix())
 		case 'k':

@@ -115,18 +115,6 @@ func (s *Store) EndedJobs(ctx context.Context, limit int) ([]*Job, error) {
 	return s.jobs(ctx, `WHERE id IN (SELECT id FROM jobs WHERE state = 'ended' ORDER BY ended DESC, id DESC LIMIT ?) ORDER BY ended, id`, limit)
 }
 
-// JobBySlurmID finds the latest job with that base job, or sql.ErrNoRows.
-func (s *Store) JobBySlurmID(ctx context.Context, id uint32) (*Job, error) {
-	found, err := s.jobs(ctx, `WHERE slurm_id = ? ORDER BY submitted DESC LIMIT 1`, id)
-	if err != nil {
-		return nil, err
-	}
-	if len(found) == 0 {
-		return nil, sql.ErrNoRows
-	}
-	return found[0], nil
-}
-
 // Known lists all jobs (of those with the same base job, the one submitted last), and the highest
 // ID.
 func (s *Store) Known(ctx context.Context) (all []row.Known, last int64, err error) {

@@ -2,7 +2,6 @@ package store
 
 import (
 	"context"
-	"database/sql"
 	"errors"
 	"os"
 	"path/filepath"
@@ -99,12 +98,6 @@ func TestEndedJobs(t *testing.T) {
 	}
 	if active, err := s.ActiveJobs(ctx); err != nil || len(active) != 0 {
 		t.Errorf("active: %v %v, want none", active, err)
-	}
-	if _, err := s.JobBySlurmID(ctx, 99); !errors.Is(err, sql.ErrNoRows) {
-		t.Errorf("unknown job: %v", err)
-	}
-	if j, err := s.JobBySlurmID(ctx, 2); err != nil || j.SlurmID != 2 {
-		t.Errorf("job 2: %v %v", j, err)
 	}
 }
 
