@@ -26,6 +26,9 @@
 //	state    what is known, with verbs that change it; pending tasks; the table of drive modes
 //	msg      inputs, effects, and problems: what the shell sees
 //
+// A job ([state.Job]) is a stack of groups of fields. Each group has an owner, a room that writes it. Other rooms
+// read it, and call verbs that say what happened: BeginStep, EndStep, Requeue, KeepBack, Forgo.
+//
 // In a room, a file that is named after another room holds what that room's subject needs so far down.
 //
 // [Core.Step] has this order: observe a poll, adopt, follow, plan; then, once the strategy has answered,

@@ -158,7 +158,7 @@ func TestUndoChange(t *testing.T) {
 	j := b.Evolving(7, 1, "1@10m,2@10m", time.Hour)
 	b.plan(b.s)
 	before, plan := *j.Job, j.Plan
-	changed := talk.Copied(j)
+	changed := j.Copy()
 	changed.Profile = changed.Profile[:1]
 	talk.MakeChange(b.Core, j, &state.Target{Job: changed, Words: "less"}, "1")
 	if len(j.Profile) != 1 || j.Undo == nil || !j.Unwritten {

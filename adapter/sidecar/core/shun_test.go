@@ -8,7 +8,6 @@ import (
 
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/act"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/adopt"
-	"github.com/evoslurm/evoslurm/adapter/sidecar/core/follow"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/msg"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/store/row"
 	"github.com/evoslurm/evoslurm/slurmctl"
@@ -61,7 +60,7 @@ func TestShun(t *testing.T) {
 			if slices.Contains(other.Record.ExcNodes, "n1") {
 				t.Error("others leave them alone, too")
 			}
-			follow.Readmit(j, b.Now.Add(act.ShunFor+time.Second))
+			j.Readmit(b.Now.Add(act.ShunFor + time.Second))
 			if adopt.See(j, &slurmctl.Job{ID: 1}); len(j.Record.ExcNodes) > 0 {
 				t.Errorf("an hour later it leaves %v alone", j.Record.ExcNodes)
 			}

@@ -22,9 +22,7 @@ func same(c *state.Core, begun, now time.Time) {
 	p.Polling, p.Begun, p.Ended = false, begun, now
 	c.NextCycle = begun.Add(c.Config.PollInterval)
 	for _, j := range c.Active {
-		if j.QueuedAt.Equal(s.Taken) {
-			j.QueuedAt = begun
-		}
+		j.StillQueued(s.Taken, begun)
 	}
 	s.Taken, s.NodesTaken, s.Holders, s.Eligibles = begun, time.Time{}, nil, nil
 }

@@ -124,7 +124,7 @@ func SettleDetach(c *state.Core, j *state.Job, p *state.Pending, o msg.Outcome) 
 	}
 	do := state.CommandOf[msg.Detach](p)
 	if j.Record.ID == do.Job {
-		j.Record.Reservation = ""
+		j.MovedTo("")
 	}
 	if do.GiveUp {
 		hold.ForgetHold(c, do.Hold)
@@ -144,7 +144,7 @@ func watchOverrun(c *state.Core, j *state.Job, now time.Time) {
 	}
 	hold.Lapse(c, j, now)
 	if !j.Warned {
-		j.Warned = true
+		j.Warn()
 		if j.Reason = state.Because(state.WhyOverruns); adopt.Lapsed(j) {
 			j.Reason = state.Saying(state.WhyLapsed, follow.LapsedWords(j))
 		}
@@ -175,7 +175,7 @@ func watchOverrun(c *state.Core, j *state.Job, now time.Time) {
 
 // SettleEnforce handles the outcome of cancelling a job for another job.
 func SettleEnforce(c *state.Core, j *state.Job, _ *state.Pending, o msg.Outcome) {
-	j.Ending = o.Err == nil
+	j.Cancelled(o.Err == nil)
 }
 
 // warn sends the site's signal to a job that keeps a step too long: to its script, its
@@ -185,7 +185,7 @@ func warn(c *state.Core, j *state.Job) { signal(c, j, state.KindWarn) }
 // SettleWarn handles the outcome of warning a job.
 func SettleWarn(c *state.Core, j *state.Job, _ *state.Pending, o msg.Outcome) {
 	if o.Err != nil {
-		j.Warned = false // warn again after the pause
+		j.WarnAgain() // warn again after the pause
 	}
 }
 

@@ -13,11 +13,9 @@ import (
 
 // undoChange undoes a change that Slurm refused.
 func undoChange(c *state.Core, j *state.Job, why error) {
-	was := j.Undo
-	j.Undo = nil
-	*j.Job = was.Job
+	was := j.UndoChange()
 	state.SetMode(c, j)
-	j.Reached, j.Release, j.Kept, j.Overdue, j.NeedsReplan, j.Reason = was.Reached, was.Release, was.Kept, was.Overdue, was.NeedsReplan, state.Reason{}
+	j.Reason = state.Reason{}
 	follow.ChangeProfile(c, j)
 	c.Save(j)
 	c.StorePlan(j, was.Plan)
@@ -61,13 +59,7 @@ func WriteRequest(c *state.Core, j *state.Job) {
 func SettleRewrite(c *state.Core, j *state.Job, p *state.Pending, o msg.Outcome) {
 	switch u := state.CommandOf[msg.Update](p).Change; {
 	case o.Err == nil && u.Comment != nil:
-		j.Unwritten, j.Undo, j.Record.Comment = false, nil, *u.Comment
-		if u.NumNodes > 0 {
-			j.Record.NumNodes = u.NumNodes
-		}
-		if u.TimeLimit > 0 {
-			j.Record.TimeLimit = u.TimeLimit
-		}
+		j.Written(u)
 	case o.Err == nil, state.Outage(o.Err):
 	default:
 		NotKept(c, j, o.Err)
@@ -99,11 +91,11 @@ func Rewritten(c *state.Core, j *state.Job) (string, error) {
 
 // NotKept handles that Slurm does not accept a job's changed request.
 func NotKept(c *state.Core, j *state.Job, why error) {
-	j.Unwritten = false
+	j.NotWritten()
 	if j.Undo != nil {
 		undoChange(c, j, why)
 		return
 	}
-	j.Note = "Slurm does not keep its changed request: " + why.Error()
+	j.Remark("Slurm does not keep its changed request: " + why.Error())
 	c.LogJob(j).WithError(why).Warn("cannot save a changed request in Slurm; it would be lost with the database")
 }

@@ -3,7 +3,6 @@ package act
 import (
 	"errors"
 	"fmt"
-	"time"
 
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/adopt"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/follow"
@@ -22,19 +21,16 @@ func mayGiveUp(c *state.Core, j *state.Job, to int, err error) {
 	c.Event(j, "given up", map[string]any{"nodes": to, "failures": j.Failures, "error": err.Error()})
 	c.LogJob(j).WithError(err).Warn("giving up a growth: the job keeps its nodes")
 	if len(j.Expanders) > 0 && adopt.CancelBeside(c, "an expander", j.Expanders...) {
-		j.Expanders = nil
+		j.ExpandedBy(nil)
 	}
-	j.Kept = &state.KeptBack{Text: text + "; it is tried again when the job's script calls evosctl next", GivenUp: true}
-	j.Failures, j.Failing, j.RetryAt, j.Reason = 0, time.Time{}, time.Time{}, state.Saying(state.WhyKeptBack, j.Kept.Text)
+	j.KeepBack(&state.KeptBack{Text: text + "; it is tried again when the job's script calls evosctl next", GivenUp: true})
+	j.Succeeded()
+	j.Reason = state.Saying(state.WhyKeptBack, j.Kept.Text)
 	if j.State != row.Waiting {
 		return // it only replaced lost nodes: no call waits
 	}
-	j.State, j.StepEnded = row.Running, time.Time{}
+	j.StayInStep()
 	c.Save(j)
-	j.Denials++
-	if j.Denied = text; waitedFor(c, j) {
-		j.Denied = "" // the waiting calls report it
-	}
-	j.Denial = text
+	j.Deny(text, !waitedFor(c, j)) // waiting calls report it
 	follow.Notify(c, j)
 }

@@ -100,9 +100,7 @@ func SettleReadyLink(c *state.Core, j *state.Job, p *state.Pending, o msg.Outcom
 		return
 	}
 	j.Touched, j.Readied = c.Now, do.Job
-	if do.Change.Reservation != nil {
-		c.RecordOf(j, p, do.Job).Reservation = *do.Change.Reservation
-	}
+	state.Wrote(c.RecordOf(j, p, do.Job), do.Change)
 }
 
 // mirrorStep writes one planned start into a pending Slurm job, and first the nodes of a moldable job. It
@@ -151,15 +149,11 @@ func SettleMirror(c *state.Core, j *state.Job, p *state.Pending, o msg.Outcome) 
 		}
 		return
 	}
-	j.Failures, j.Failing, j.RetryAt = 0, time.Time{}, time.Time{}
+	j.Succeeded()
 	j.Touched = c.Now
-	if !do.Change.StartTime.IsZero() {
-		if r.StartTime = do.Change.StartTime; r.ID == j.Readied {
-			j.Readied = 0
-		}
-	}
-	if do.Change.Reservation != nil {
-		r.Reservation = *do.Change.Reservation
+	state.Wrote(r, do.Change)
+	if !do.Change.StartTime.IsZero() && r.ID == j.Readied {
+		j.Readied = 0
 	}
 }
 

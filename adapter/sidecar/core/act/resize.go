@@ -19,10 +19,12 @@ import (
 
 // EndStep is called when a job's step has ended, by the application or by the sidecar.
 func EndStep(c *state.Core, j *state.Job, now time.Time) {
-	j.State, j.StepEnded, j.Reason, j.Overdue = row.Waiting, now, state.Reason{}, 0
+	j.EndStep(now)
+	j.Reason = state.Reason{}
 	gaveUp := j.Kept != nil && j.Kept.GivenUp
 	if gaveUp {
-		j.Kept, j.Failures, j.Failing, j.RetryAt = nil, 0, time.Time{}, time.Time{}
+		j.LetTry()
+		j.Succeeded()
 	}
 	c.Save(j)
 	c.Event(j, "step ended", map[string]any{"step": j.Step, "expected": c.WallSecond(j.Expected())})
@@ -89,7 +91,7 @@ func leaving(c *state.Core, s *state.Snapshot, j *state.Job, next *msg.PlannedSt
 	if hold.CanReturn(j, surplus) {
 		return surplus
 	}
-	j.Release = nil // by the plan; without a plan, the newest go first
+	j.ReleaseByPlan() // by the plan; without a plan, the newest go first
 	follow.Refit(c, s, j, c.Now.Unix(), "its nodes are given back by companions")
 	if next = j.Next(); next != nil {
 		surplus = msg.Without(j.Nodes(), next.Nodes)
@@ -243,7 +245,7 @@ func SettleGrow(c *state.Core, j *state.Job, p *state.Pending, o msg.Outcome) {
 	if got.Never != nil {
 		c.Turn(j, got.Never)
 	}
-	j.Expanders = got.Expanders
+	j.ExpandedBy(got.Expanders)
 	if g.Step != follow.LentStep {
 		mayGiveUp(c, j, to, o.Err)
 	}
@@ -299,7 +301,7 @@ func SettleShrink(c *state.Core, j *state.Job, p *state.Pending, o msg.Outcome) 
 		follow.SetHeld(c, j, held)
 	}
 	surplus := state.CommandOf[msg.Shrink](p).Surplus
-	j.Gave, j.GaveAt = surplus, c.Now
+	j.GaveBack(surplus, c.Now)
 	if o.Err == nil && c.Snapshot != nil {
 		for _, name := range surplus { // others may have them at once
 			delete(c.Snapshot.InUse, name)

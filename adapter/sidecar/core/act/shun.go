@@ -26,10 +26,11 @@ func shun(c *state.Core, j *state.Job, nodes []string, why string) bool {
 		j.Shunned[n] = c.Now.Add(ShunFor)
 	}
 	was := j.Record.ExcNodes
-	j.Record.ExcNodes = adopt.Without(j, was)
+	j.Excludes(adopt.Without(j, was))
 	if s := c.Snapshot; s != nil {
 		if others, err := slurm.Eligible(s, slurm.RecordFor(c, s, j), j.GRES); err != nil || len(others) < j.Profile.Peak() {
-			j.Record.ExcNodes, j.Shunned = was, nil
+			j.Excludes(was)
+			j.Shunned = nil
 			return false
 		}
 	}

@@ -113,7 +113,8 @@ func letGo(c *state.Core, j *state.Job, id slurmctl.JobID, hold string, st row.S
 	}
 	before := j.State
 	c.Do(j, "start", hold, state.KindStart, msg.Start{Job: id, Hold: hold, Partition: partition, Gently: c.Pace.Gated}, state.Args{State: st})
-	j.State, j.Reason, j.LetGo = st, state.Because(state.WhyReleased), id
+	j.Launch(id, st)
+	j.Reason = state.Because(state.WhyReleased)
 	if st != before {
 		c.Save(j)
 	}
@@ -130,7 +131,7 @@ func SettleStart(c *state.Core, j *state.Job, p *state.Pending, o msg.Outcome) {
 	begun, _ := o.Result.(*slurmctl.Job)
 	switch {
 	case o.Err != nil && p.Args.State == row.Starting:
-		j.State = row.Queued
+		j.NotLaunched()
 		c.Save(j)
 		follow.MayLeave(c, j, o.Err)
 	case begun != nil:
@@ -141,7 +142,7 @@ func SettleStart(c *state.Core, j *state.Job, p *state.Pending, o msg.Outcome) {
 // startSeen is called when a released job was seen running, which a poll of all jobs would show only later.
 func startSeen(c *state.Core, j *state.Job, r *slurmctl.Job) {
 	adopt.See(j, r)
-	j.Priority = r.Priority
+	j.RankAsInSlurm()
 	if j.Mode.StepsAreJobs {
 		follow.LinkRuns(c, c.Snapshot, j, r)
 	} else if !j.Runs() {

@@ -42,10 +42,7 @@ func SettleExtend(c *state.Core, j *state.Job, p *state.Pending, o msg.Outcome) 
 	if o.Err != nil || len(list) == 0 {
 		return
 	}
-	j.Extend = false
-	if r, base := &j.Record, list[0]; base.Job == r.ID && !r.EndTime.IsZero() {
-		r.TimeLimit, r.EndTime = base.Limit, r.EndTime.Add(base.Limit-r.TimeLimit)
-	}
+	j.LimitRaised(list[0])
 	c.Event(j, "limit raised", map[string]any{"minutes": int(list[0].Limit.Minutes()), "parts": len(list)})
 }
 

@@ -33,24 +33,21 @@ func Restore(c *state.Core, books msg.Books) {
 		if SetAside(c, j.BaseID(), j.Submitted) != "" {
 			continue // adopt reports it if Slurm still has the job
 		}
-		j.Recount, j.Settled = true, j.BaseID() != books.Doubt
-		j.NeedsReplan = Lapsed(j)
+		j.Restarted(j.BaseID() != books.Doubt, Lapsed(j))
 		if j.State == row.Starting {
 			// We do not know whether Slurm got the start command; repeating it is harmless.
-			j.State = row.Queued
+			j.NotLaunched()
 			c.Save(j)
 		}
+		var parts []msg.Part
 		for _, p := range b.Parts {
-			if j.Mode.StepsAreJobs {
-				j.Chain = append(j.Chain, slurmctl.JobID(p.SlurmID))
-			} else {
-				j.Held = append(j.Held, msg.Part{ID: slurmctl.JobID(p.SlurmID), Step: p.Step, Nodes: expanded(p.NodeList)})
-			}
+			parts = append(parts, msg.Part{ID: slurmctl.JobID(p.SlurmID), Step: p.Step, Nodes: expanded(p.NodeList)})
 		}
+		j.Consists(parts)
 		bindTo(j, b.Bound)
 		c.NotInFuture(j, c.Now)
 		if k := j.Step; k > 1 && k <= len(j.Plan) { // nodes given back when the step began; slurmd and the database both use whole seconds
-			j.Gave, j.GaveAt = msg.Without(j.Plan[k-2].Nodes, j.Plan[k-1].Nodes), j.StepStarted
+			j.GaveBack(msg.Without(j.Plan[k-2].Nodes, j.Plan[k-1].Nodes), j.StepStarted)
 		}
 		Add(c, j)
 	}
@@ -105,7 +102,7 @@ func Adopt(c *state.Core, s *state.Snapshot) {
 	for i := range s.Jobs {
 		r := &s.Jobs[i]
 		if own, ours := state.ParseHoldName(r.Name); ours && c.ByID[own.Job] != nil && MayBring(c, r, c.ByID[own.Job]) {
-			c.ByID[own.Job].Attempt = max(c.ByID[own.Job].Attempt, own.Attempt)
+			c.ByID[own.Job].Numbered(own.Attempt)
 		}
 		if isStranger(c, r) && slurm.Driven(c, r.Partition) && !refuseAside(c, r) {
 			AdoptIfAsked(c, s, r)
@@ -114,7 +111,7 @@ func Adopt(c *state.Core, s *state.Snapshot) {
 	c.Handling.Done()
 	for _, r := range s.Reservations {
 		if own, ours := state.ParseHold(r); ours && c.ByID[own.Job] != nil {
-			c.ByID[own.Job].Attempt = max(c.ByID[own.Job].Attempt, own.Attempt)
+			c.ByID[own.Job].Numbered(own.Attempt)
 		}
 	}
 	forgetRead(c, s)
@@ -246,14 +243,14 @@ func adoptJob(c *state.Core, r *slurmctl.Job, sp request.Request, chain []slurmc
 		Account: r.Account, QOS: r.QOS, Partition: r.Partition, Profile: whole, ExpandLimit: sp.ExpandLimit, Moldable: plan.MoldableOf(sp), Malleable: plan.MalleableOf(sp),
 		Drive: string(drivemode.Chain), Begin: sp.Begin, Claim: sp.MaxNodes, State: row.Queued}
 	j := &state.Job{Job: values, Adopted: state.Adopted{Chain: chain, Inferred: running(r), Script: a.Script, SuspendedBefore: a.SuspendedBefore}}
-	if sp.Updated != "" {
-		values.Changes = []row.Change{{ID: sp.Updated}}
-	}
-	if sp.Reached != nil {
-		values.Changes = []row.Change{{ID: sp.Updated, Step: sp.Reached.Step}}
+	switch {
+	case sp.Reached != nil:
+		j.Changed(row.Change{ID: sp.Updated, Step: sp.Reached.Step})
 		if j.Inferred && !requeuedSince(c, r, sp.Reached) {
-			j.Reached = sp.Reached.Step
+			j.FoundIn(sp.Reached.Step)
 		}
+	case sp.Updated != "":
+		j.Changed(row.Change{ID: sp.Updated})
 	}
 	bindTo(j, sp.Nodes)
 	See(j, r)
@@ -272,7 +269,8 @@ func adoptJob(c *state.Core, r *slurmctl.Job, sp request.Request, chain []slurmc
 		if err != nil {
 			return err
 		}
-		values.Drive, why = string(drive), reason
+		j.DriveBy(drive)
+		why = reason
 	}
 	state.SetMode(c, j)
 	detail := map[string]any{"slurm_id": r.ID, "user": r.User, "profile": values.Profile.String(),

@@ -86,7 +86,7 @@ func Recovered(c *state.Core, j *state.Job, step int) {
 	if now := c.Now; began.After(now) {
 		began = now
 	}
-	j.Step, j.StepStarted = step, began
+	j.EnterStep(step, began)
 }
 
 // restOfChain turns a link into the first link of a shorter chain if the chain's first job is gone and was

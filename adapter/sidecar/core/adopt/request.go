@@ -140,13 +140,7 @@ func SettleScript(c *state.Core, _ *state.Job, p *state.Pending, o msg.Outcome) 
 
 // See stores Slurm's record of the job's base job. The nodes to which an evolving job is bound are in its
 // marker, or in its script if the marker is gone.
-func See(j *state.Job, r *slurmctl.Job) {
-	j.Record = *r
-	j.Record.ExcNodes = Without(j, r.ExcNodes)
-	if j.Bound != "" {
-		j.Record.ReqNodes = j.May
-	}
-}
+func See(j *state.Job, r *slurmctl.Job) { j.Saw(r, Without(j, r.ExcNodes)) }
 
 // bindTo restricts the job to the nodes of a list that was compared with the cluster before; "": it may have
 // any.

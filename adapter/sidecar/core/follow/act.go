@@ -1,7 +1,6 @@
 package follow
 
 import (
-	"maps"
 	"slices"
 	"time"
 
@@ -29,10 +28,8 @@ func BeginStep(c *state.Core, j *state.Job, at time.Time) {
 		c.StorePlan(j, nil) // Slurm began a chain's link by itself: see FollowPlans
 	}
 	late := max(at.Sub(msg.Later(time.Unix(planned.Start, 0), j.StepEnded)), 0)
-	j.Step++
-	j.State, j.StepStarted, j.StepEnded = row.Running, at, time.Time{}
-	j.Release, j.Reason, j.Warned, j.Kept, j.KeptTimes = nil, state.Reason{}, false, nil, 0
-	j.Overdue, j.NeedsReplan = 0, false
+	j.BeginStep(at)
+	j.Reason = state.Reason{}
 	c.Save(j)
 	c.SaveParts(j)
 	recordAllocation(c, j, at)
@@ -42,11 +39,6 @@ func BeginStep(c *state.Core, j *state.Job, at time.Time) {
 		Refit(c, c.Snapshot, j, c.Now.Unix(), "the step began at another time than planned")
 	}
 	Notify(c, j)
-}
-
-// Readmit removes nodes whose time is up.
-func Readmit(j *state.Job, now time.Time) {
-	maps.DeleteFunc(j.Shunned, func(_ string, until time.Time) bool { return until.Before(now) })
 }
 
 // configures is called while the nodes that Slurm has given a job are not up yet. The job has not begun, and
@@ -60,7 +52,7 @@ func configures(c *state.Core, s *state.Snapshot, j *state.Job) {
 	if j.Configuring && j.State == row.Starting {
 		return
 	}
-	j.Configuring, j.State = true, row.Starting
+	j.Configures()
 	c.Save(j)
 }
 
@@ -68,9 +60,9 @@ func configures(c *state.Core, s *state.Snapshot, j *state.Job) {
 // replanned for when Slurm lets it begin, about two minutes after a requeue.
 func notConfigured(c *state.Core, j *state.Job, r *slurmctl.Job) {
 	why := "its nodes did not come up: Slurm has put it back into the queue"
-	j.Configuring, j.State, j.Held = false, row.Queued, nil
+	j.NotConfigured()
 	if until := r.StartTime; until.After(c.Now) && until.Sub(c.Now) < mostAgain {
-		j.Kept = &state.KeptBack{Limit: r.Reason, Text: why, Again: until}
+		j.KeepBack(&state.KeptBack{Limit: r.Reason, Text: why, Again: until})
 	}
 	c.Save(j)
 	c.SaveParts(j)

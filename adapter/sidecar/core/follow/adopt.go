@@ -15,7 +15,7 @@ func Believe(c *state.Core, j *state.Job, step int) {
 	if !j.Inferred || !j.Mode.ScriptSpansSteps || step < max(j.Reached, 1) || step > len(j.Profile) {
 		return
 	}
-	j.Inferred = false
+	j.Confirmed()
 	if step == j.Step {
 		return
 	}

@@ -10,7 +10,6 @@ import (
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/plan"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/state"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/store/row"
-	"github.com/evoslurm/evoslurm/planner/malleable"
 	"github.com/evoslurm/evoslurm/slurmctl"
 )
 
@@ -21,7 +20,7 @@ func Follow(c *state.Core, s *state.Snapshot) {
 			continue
 		}
 		if j.Busy && !j.Touched.After(s.Taken) {
-			j.Touched = s.Taken.Add(1) // do not believe this poll after the action has ended either
+			j.TouchedAt(s.Taken.Add(1)) // do not believe this poll after the action has ended either
 		}
 		if j.Touched.After(s.Taken) {
 			continue // its last action is newer than the poll
@@ -32,9 +31,9 @@ func Follow(c *state.Core, s *state.Snapshot) {
 		}
 		r := s.ByID[j.BaseID()]
 		if r != nil {
-			Readmit(j, s.Taken)
+			j.Readmit(s.Taken)
 			adopt.See(j, r)
-			j.Priority = r.Priority
+			j.RankAsInSlurm()
 			checkWritten(c, j)
 		}
 		switch {
@@ -128,15 +127,9 @@ func Began(c *state.Core, s *state.Snapshot, j *state.Job, r *slurmctl.Job) {
 	if len(j.Plan) > 0 {
 		planned = j.Plan[0].Start
 	}
-	j.State, j.Step, j.BatchHost, j.Configuring = row.Running, 1, r.BatchHost, false
-	if j.Inferred && j.Script != "" && j.Mode.ScriptSpansSteps { // slurmctld may report another batch host by now, see pinned
-		j.BatchHost = j.Script
-	}
 	start := state.StartedAt(r, j.QueuedAt, c.Now)
-	j.Started, j.StepStarted, j.StepEnded, j.Reason, j.Warned = start, start, time.Time{}, state.Reason{}, false
-	j.Kept, j.KeptTimes = nil, 0
-	j.Suspended, j.SuspendedFrom, j.Recount = j.SuspendedBefore, time.Time{}, j.Inferred || r.State == slurmctl.Suspended
-	j.Overdue, j.NeedsReplan, j.Forgone, j.UnheldTold = 0, false, "", 0
+	j.Start(r, start)
+	j.Reason = state.Reason{}
 	if j.Inferred && j.Mode.ScriptSpansSteps {
 		adopt.Recovered(c, j, adopt.RecoverStep(c, s, j))
 	}
@@ -166,18 +159,10 @@ func Began(c *state.Core, s *state.Snapshot, j *state.Job, r *slurmctl.Job) {
 func requeued(c *state.Core, j *state.Job) {
 	c.LogJob(j).Warn("the job was requeued: it starts over")
 	c.Event(j, "requeued", map[string]any{"step": j.Step})
-	j.AccrualKnown = false
 	if OfferAt(j) != nil {
 		CloseOffer(c, j, OfferWithdrawn, "the job was requeued")
 	}
-	j.State, j.Step, j.Held, j.Ending, j.RetryAt = row.Queued, 0, nil, false, c.Now.Add(slurmctl.RegrowAfter)
-	j.Started, j.StepStarted, j.StepEnded = time.Time{}, time.Time{}, time.Time{}
-	j.Suspended, j.SuspendedFrom = 0, time.Time{}
-	j.Inferred, j.Reached, j.Script, j.SuspendedBefore = false, 0, "", 0 // of the previous run
-	j.SeenComment = ""                                                   // its marker may only record that the earlier steps are over
-	if j.Progress != nil {                                               // the measurements remain valid
-		j.Progress = &malleable.Progress{Runs: j.Progress.Runs}
-	}
+	j.Requeue(c.Now.Add(slurmctl.RegrowAfter))
 	if m := j.Moldable; m != nil {
 		plan.SetChoice(c, j, m.Choice, false)
 	}
@@ -233,7 +218,7 @@ func end(c *state.Core, j *state.Job, last slurmctl.Job) {
 	if OfferAt(j) != nil {
 		CloseOffer(c, j, OfferWithdrawn, "the job has ended")
 	}
-	j.State, j.Ended, j.EndState = row.Ended, at, st
+	j.End(at, st)
 	c.Save(j)
 	c.SaveAllocation(j, at, 0, "")
 	c.Event(j, "ended", map[string]any{"state": st, "step": j.Step, "steps": len(j.Profile)})
@@ -261,7 +246,7 @@ func followChain(c *state.Core, s *state.Snapshot, j *state.Job) {
 	r := s.ByID[j.Chain[current]]
 	if r != nil {
 		adopt.See(j, r)
-		j.Priority = r.Priority
+		j.RankAsInSlurm()
 	}
 	switch {
 	case r == nil || r.Ended():
@@ -305,10 +290,9 @@ func linkEnded(c *state.Core, j *state.Job, current int, done, before slurmctl.J
 		}
 		return
 	}
-	j.State, j.StepEnded = row.Waiting, c.Now
+	j.EndStep(c.Now)
 	c.Save(j)
 	c.Event(j, "step ended", map[string]any{"step": j.Step})
-	j.Overdue = 0
 	if r := In(j, c.Snapshot, j.Chain[j.Step]); r != nil && r.State == slurmctl.Running && len(r.NodeList) > 0 {
 		adopt.See(j, r)
 		LinkRuns(c, c.Snapshot, j, r) // Slurm started it when the previous job ended
@@ -333,7 +317,7 @@ func LinkRuns(c *state.Core, s *state.Snapshot, j *state.Job, r *slurmctl.Job) {
 		Began(c, s, j, r)
 		return
 	}
-	j.Suspended, j.SuspendedFrom = 0, time.Time{} // Slurm counts separately for each of its jobs
+	j.CountAnew()
 	BeginStep(c, j, state.StartedAt(r, j.QueuedAt, c.Now))
 }
 
@@ -345,10 +329,7 @@ func linkRequeued(c *state.Core, s *state.Snapshot, j *state.Job) {
 	}
 	c.LogJob(j).Warn("the job of this step was requeued: the step starts over")
 	c.Event(j, "requeued", map[string]any{"step": j.Step})
-	j.State, j.Step, j.Held, j.StepStarted, j.StepEnded = row.Waiting, j.Step-1, nil, c.Now, c.Now
-	j.Suspended, j.SuspendedFrom = 0, time.Time{}
-	j.LetGo, j.Readied, j.Overdue, j.Warned = 0, 0, 0, false
-	j.RetryAt = c.Now.Add(slurmctl.RegrowAfter)
+	j.RequeueStep(c.Now, c.Now.Add(slurmctl.RegrowAfter))
 	c.Save(j)
 	c.SaveAllocation(j, c.Now, 0, "")
 	c.SaveParts(j)

@@ -51,7 +51,7 @@ func Forsake(c *state.Core, j *state.Job, end int64) {
 	plan := slices.Clone(j.Plan[:j.Step])
 	plan[j.Step-1].End = end
 	c.StorePlan(j, plan)
-	j.Extend, j.NeedsReplan = false, true
+	j.Forsake()
 }
 
 // yield gives up the promise for the coming steps of a running job, since another job's plan comes first.

@@ -26,14 +26,14 @@ const (
 
 // KeepBack is called when Slurm did not let a job start (to is 0) or grow to `to` nodes.
 func KeepBack(c *state.Core, j *state.Job, limit string, to int) {
-	j.KeptTimes++
-	k := &state.KeptBack{Limit: limit, To: to, Again: c.Now.Add(min(firstAgain<<min(j.KeptTimes-1, 4), mostAgain))}
+	k := &state.KeptBack{Limit: limit, To: to, Again: c.Now.Add(min(firstAgain<<min(j.KeptTimes, 4), mostAgain))}
 	k.Say(limit)
 	k.Look, k.Fresh = slurmctl.KindOf(limit) == slurmctl.LimitReason, c.Now
 	if c.Snapshot != nil {
 		k.Usage = usageBeside(c.Snapshot, &j.Record)
 	}
-	j.Kept, j.Reason = k, state.Saying(state.WhyKeptBack, k.Text)
+	j.KeepBackAgain(k)
+	j.Reason = state.Saying(state.WhyKeptBack, k.Text)
 	if j.KeptTimes == 1 {
 		c.Event(j, "kept back", map[string]any{"limit": limit, "nodes": to})
 		c.LogJob(j).WithField("limit", limit).Info(k.Text)
@@ -43,7 +43,7 @@ func KeepBack(c *state.Core, j *state.Job, limit string, to int) {
 // TryAgain replans a running job whose growth was kept back.
 func TryAgain(c *state.Core, s *state.Snapshot, j *state.Job, now time.Time) {
 	limit := j.Kept.Limit
-	j.Kept = nil
+	j.LetTry()
 	j.Reason = state.Saying(state.WhyRoomUnder, limit)
 	Refit(c, s, j, now.Unix(), "its growth was kept back by "+limit)
 }
@@ -104,7 +104,7 @@ func TookBack(c *state.Core, j *state.Job, p *state.Pending, o msg.Outcome) bool
 	if o.Err != nil {
 		return false
 	}
-	j.State, j.LetGo = p.Args.State, 0
+	j.Parked(p.Args.State)
 	c.Save(j)
 	c.Event(j, "parked again", map[string]any{"reason": p.Task.Intent.Detail})
 	return true

@@ -1,7 +1,6 @@
 package follow
 
 import (
-	"slices"
 	"time"
 
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/state"
@@ -67,12 +66,7 @@ func (o *Offer) Wanted() []string {
 
 // ChangeOffer replaces an offer of a job.
 func ChangeOffer(c *state.Core, j *state.Job, o Offer) {
-	j.Offers = slices.Clone(j.Offers)
-	for i := range j.Offers {
-		if j.Offers[i].ID == o.ID {
-			j.Offers[i] = row.Offer(o)
-		}
-	}
+	j.UpdateOffer(row.Offer(o))
 	c.Save(j)
 	Notify(c, j)
 }
@@ -96,20 +90,20 @@ func CloseOffer(c *state.Core, j *state.Job, st, note string) {
 	case st != OfferDone:
 		detail["nodes"], detail["why"] = o.Nodes, o.Note
 	}
-	again := settled
+	again, silences := settled, j.Silences
 	if o.Why == OwnAccord {
 		again = declinedFor
 	}
 	switch st {
 	case OfferDone:
 		if !o.Enforced {
-			j.Silences = 0
+			silences = 0
 		}
 	case OfferDeclined, OfferFailed, OfferUnanswered:
-		again = min(declinedFor<<min(j.Silences, 8), mostDeclinedFor)
-		j.Silences++
+		again = min(declinedFor<<min(silences, 8), mostDeclinedFor)
+		silences++
 	}
-	j.OfferAfter = c.Now.Add(again)
+	j.OfferOver(silences, c.Now.Add(again))
 	if j.State == row.Running {
 		j.Reason = state.Reason{}
 	}

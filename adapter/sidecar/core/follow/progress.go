@@ -51,7 +51,7 @@ func progress(c *state.Core, j *state.Job, fraction float64) error {
 	if err := p.Add(r); err != nil {
 		return api.Errorf(api.ErrInvalid, "%s", err)
 	}
-	j.Progress = &p
+	j.Progressed(&p)
 	if s := p.Speedup(); s != nil && !measured {
 		c.Event(j, "measured", map[string]any{"speedup": speedupText(s), "sizes": len(p.Runs)})
 	}

@@ -295,24 +295,13 @@ func replanBefore(c *state.Core, s *state.Snapshot, j *state.Job, after []*state
 // fitAfter reports whether jobs can be planned one after the other behind a job with its new plan. It changes
 // nothing.
 func fitAfter(c *state.Core, s *state.Snapshot, j *state.Job, r rest, after []*state.Job, now int64) bool {
-	plans := make([][]msg.PlannedStep, len(after))
-	for i, other := range after {
-		plans[i] = other.Plan
-	}
-	was := j.Plan
-	defer func() {
-		j.Plan = was
-		for i, other := range after {
-			other.Plan = plans[i]
-		}
-	}()
-	j.Plan = r.Plan
+	defer j.Suppose(r.Plan)()
 	for _, other := range after {
 		r := fitBeside(c, s, other, now)
 		if r.Unfit != "" {
 			return false
 		}
-		other.Plan = r.Plan
+		defer other.Suppose(r.Plan)()
 	}
 	return true
 }
@@ -343,7 +332,7 @@ func refitted(c *state.Core, j *state.Job, now int64, why string, r rest) {
 	}
 	c.StorePlan(j, plan)
 	if j.State == row.Waiting || j.Expected() > now { // but not for a step that overruns
-		j.Extend = true
+		j.MayExtend()
 	}
 	if r.late && was != 0 && plan[j.Step].Start > was {
 		c.Event(j, "delayed", map[string]any{"why": why, "step": j.Step + 1, "was": c.WallSecond(was), "start": c.WallSecond(plan[j.Step].Start)})

@@ -14,7 +14,7 @@ func heedPinned(c *state.Core, s *state.Snapshot, j *state.Job, now int64) {
 	detail := map[string]any{"why": slurm.WhyBound(j, []string{at})}
 	if p := slurm.Floored(j); !slices.Equal(p, j.Profile) {
 		detail["profile"] = p.String()
-		j.Profile = p
+		j.Floor(p)
 		ChangeProfile(c, j)
 		c.Save(j)
 	}

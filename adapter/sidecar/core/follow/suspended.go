@@ -65,7 +65,7 @@ func putOff(c *state.Core, j *state.Job, by time.Duration) {
 	if by = by.Round(time.Second); by <= 0 {
 		return
 	}
-	j.Suspended += by
+	j.Delay(by)
 	state.Shift(c, j, by)
 }
 
@@ -94,7 +94,8 @@ func SettleTimeUsed(c *state.Core, j *state.Job, p *state.Pending, o msg.Outcome
 	longest := p.Args.Longest
 	switch {
 	case state.Transient(o.Err):
-		j.Recount, j.RetryAt = true, c.Now.Add(state.AgainAfter)
+		j.Recount = true
+		j.WaitUntil(c.Now.Add(state.AgainAfter))
 		return
 	case o.Err == nil && known && !p.Args.Started.IsZero():
 		longest = max(longest, c.Now.Sub(p.Args.Started)-used)

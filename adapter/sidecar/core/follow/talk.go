@@ -61,5 +61,5 @@ func checkWritten(c *state.Core, j *state.Job) {
 		return
 	}
 	j.Rewrites++
-	j.Unwritten = true
+	j.WriteAgain()
 }

@@ -176,9 +176,10 @@ func obstacles(c *state.Core, end int64) (all []obstacle) {
 func giveWayTo(c *state.Core, j *state.Job, r *slurmctl.Job, budget time.Duration) {
 	c.Event(j, "lapsed", map[string]any{"before": j.Step + 1, "budget": int64(budget / time.Second)})
 	follow.Forsake(c, j, max(j.Plan[j.Step-1].End, j.Plan[j.Step-1].Start))
-	j.Forgone, j.ForgoneIn = fmt.Sprintf("a waiting job would have started more than %v later because of its holds", budget), j.Step
 	if budget == 0 {
-		j.Forgone = "Slurm puts a waiting job first that would have started later because of its holds"
+		j.Forgo("Slurm puts a waiting job first that would have started later because of its holds")
+	} else {
+		j.Forgo(fmt.Sprintf("a waiting job would have started more than %v later because of its holds", budget))
 	}
 	j.Reason = state.Saying(state.WhyLapsed, follow.LapsedWords(j))
 	c.LogJob(j).WithField("for", r.ID).Warn(j.Reason.Words())

@@ -344,9 +344,9 @@ func SettleDeleteHold(c *state.Core, j *state.Job, p *state.Pending, o msg.Outco
 	}
 	for _, out := range do.TakeOut {
 		if other := c.Owner(out.Job); other != nil && other.Record.ID == out.Job {
-			other.Record.Reservation = out.Rest
+			other.MovedTo(out.Rest)
 		} else {
-			c.RecordOf(j, p, out.Job).Reservation = out.Rest
+			state.Wrote(c.RecordOf(j, p, out.Job), slurmctl.JobUpdate{Reservation: &out.Rest})
 		}
 	}
 	ForgetHold(c, do.Name)

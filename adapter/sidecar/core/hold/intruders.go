@@ -49,7 +49,7 @@ func WatchIntruders(c *state.Core, s *state.Snapshot) {
 	for _, id := range slices.Sorted(maps.Keys(c.Intruders)) {
 		r, in := s.ByID[id], c.Intruders[id]
 		if in.Job != nil {
-			in.Job.Note = ""
+			in.Job.Remark("")
 		}
 		if r == nil || r.Ended() || r.State == slurmctl.Completing || in.Job != nil && (in.Job.State == row.Ended || in.Job.Step >= in.Step) {
 			delete(c.Intruders, id)
@@ -58,7 +58,7 @@ func WatchIntruders(c *state.Core, s *state.Snapshot) {
 	sendIntruders(c, s)
 	for _, id := range slices.Sorted(maps.Keys(c.Intruders)) {
 		if in := c.Intruders[id]; in.Job != nil {
-			in.Job.Note = in.Text
+			in.Job.Remark(in.Text)
 		}
 	}
 }
@@ -125,8 +125,8 @@ func SettleSendAway(c *state.Core, j *state.Job, p *state.Pending, o msg.Outcome
 	do := state.CommandOf[msg.Update](p)
 	if o.Err != nil {
 		c.Log.WithError(o.Err).WithField("intruder", do.Job).Warn("cannot take a job out of another job's hold")
-	} else if do.Change.Reservation != nil {
-		c.RecordOf(j, p, do.Job).Reservation = *do.Change.Reservation
+	} else {
+		state.Wrote(c.RecordOf(j, p, do.Job), do.Change)
 	}
 }
 
@@ -134,6 +134,6 @@ func SettleSendAway(c *state.Core, j *state.Job, p *state.Pending, o msg.Outcome
 // once.
 func SettleEvict(c *state.Core, j *state.Job, p *state.Pending, o msg.Outcome) {
 	if follow.TookBack(c, j, p, o) {
-		j.Kept = &state.KeptBack{Text: p.Task.Intent.Detail}
+		j.KeepBack(&state.KeptBack{Text: p.Task.Intent.Detail})
 	}
 }

@@ -71,7 +71,7 @@ func CancelHolds(c *state.Core, k *state.OpenCall) {
 		a.Holds = append(a.Holds, api.Span{Step: h.Step, Start: c.Wall(time.Unix(h.Start, 0)), End: c.Wall(time.Unix(h.End, 0)), Nodes: len(h.Nodes), NodeList: slurmctl.CompressNodes(h.Nodes)})
 	}
 	follow.Forsake(c, j, j.Plan[j.Step-1].End)
-	j.Forgone, j.ForgoneIn = k.Cancel.By+" has cancelled its holds", j.Step
+	j.Forgo(k.Cancel.By + " has cancelled its holds")
 	j.Reason = state.Saying(state.WhyLapsed, follow.LapsedWords(j))
 	c.Event(j, "lapsed", map[string]any{"after": j.Step, "by": k.Cancel.By})
 	c.LogJob(j).WithField("by", k.Cancel.By).Warn("holds of coming steps cancelled; planning these steps again when this step ends")

@@ -77,7 +77,7 @@ func TestAnswers(t *testing.T) {
 func TestOffersAreBounded(t *testing.T) {
 	b, j := lends(t)
 	last := int64(0)
-	for range 3 * mostOffers {
+	for range 3 * state.MostOffers {
 		put(b.Core, j, follow.Offer{Kind: "grow", Nodes: 1, List: []string{"n3"}})
 		if id := j.Offers[len(j.Offers)-1].ID; id <= last {
 			t.Errorf("offer %d follows offer %d", id, last)
@@ -86,8 +86,8 @@ func TestOffersAreBounded(t *testing.T) {
 		follow.CloseOffer(b.Core, j, follow.OfferDeclined, "declined")
 		b.Skew -= time.Hour
 	}
-	if len(j.Offers) != mostOffers {
-		t.Errorf("%d offers are kept, want %d", len(j.Offers), mostOffers)
+	if len(j.Offers) != state.MostOffers {
+		t.Errorf("%d offers are kept, want %d", len(j.Offers), state.MostOffers)
 	}
 }
 

@@ -59,7 +59,7 @@ func AnswerGiveBack(c *state.Core, k *state.OpenCall, j *state.Job) bool {
 	if follow.OfferAt(j) != nil {
 		follow.CloseOffer(c, j, follow.OfferWithdrawn, "the job gives nodes back")
 	}
-	j.Changes = append(slices.Clone(j.Changes[max(len(j.Changes)-MostChanges+1, 0):]), row.Change{ID: k.Change.ID})
+	j.Changed(row.Change{ID: k.Change.ID})
 	put(c, j, follow.Offer{Kind: malleable.Shrink.String(), Nodes: len(list), List: list, Why: follow.OwnAccord})
 	o := *follow.OfferAt(j)
 	o.State, o.Accepted, o.Answered = follow.OfferAccepted, o.Nodes, c.Now.Unix()

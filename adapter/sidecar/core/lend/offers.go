@@ -16,9 +16,6 @@ import (
 	"github.com/evoslurm/evoslurm/slurmctl"
 )
 
-// mostOffers is how many offers of a job the sidecar keeps, to count each answer once.
-const mostOffers = 4
-
 // put makes an offer to a job.
 func put(c *state.Core, j *state.Job, o follow.Offer) {
 	o.ID = c.WallSecond(c.Now.Unix())
@@ -37,7 +34,7 @@ func put(c *state.Core, j *state.Job, o follow.Offer) {
 	if j.State == row.Waiting { // nothing runs on them: they go at once
 		o.State, o.Accepted, o.Note = follow.OfferAccepted, o.Nodes, "the step had ended"
 	}
-	j.Offers = append(slices.Clone(j.Offers[max(len(j.Offers)-mostOffers+1, 0):]), row.Offer(o))
+	j.AddOffer(row.Offer(o))
 	c.Save(j)
 	c.Event(j, kind, detail)
 	follow.Notify(c, j)
@@ -62,9 +59,9 @@ const mostLendings = 3
 // GiveLendingUp ends an accepted growth that does not succeed.
 func GiveLendingUp(c *state.Core, j *state.Job, why string) {
 	if len(j.Expanders) > 0 && adopt.CancelBeside(c, "an expander", j.Expanders...) {
-		j.Expanders = nil
+		j.ExpandedBy(nil)
 	}
-	j.Failures, j.Failing, j.RetryAt = 0, time.Time{}, time.Time{}
+	j.Succeeded()
 	follow.CloseOffer(c, j, follow.OfferFailed, why)
 }
 

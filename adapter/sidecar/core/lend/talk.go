@@ -20,9 +20,6 @@ import (
 // If the sidecar is killed in between, it continues from the database. So a change is made only
 // once, and the old request does not come back if the database is lost later.
 
-// MostChanges is how many changes of a job are remembered, so that each is made only once.
-const MostChanges = 4
-
 // ChangeOf returns the request and plan of a job, for the answer to a change.
 func ChangeOf(c *state.Core, j *state.Job) api.Change {
 	a := api.Change{Job: j.SlurmID, Step: j.Step, Profile: j.Profile.String(), Plan: []api.Span{}}

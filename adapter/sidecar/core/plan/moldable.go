@@ -97,13 +97,8 @@ func mold(c *state.Core, j *state.Job, choice int, options []msg.PlannedOption) 
 
 // SetChoice records the job's alternative.
 func SetChoice(c *state.Core, j *state.Job, choice int, fixed bool) {
-	m := *j.Moldable
-	m.Choice, m.Fixed = choice, fixed
-	changed := choice != j.Moldable.Choice
-	j.Moldable = &m
-	c.Save(j)
-	if changed {
-		j.Profile = m.Alternatives[choice]
+	changed := j.Choose(choice, fixed)
+	if c.Save(j); changed {
 		c.Emit(msg.SaveProfile{j.ID, j.Profile})
 	}
 }
@@ -209,12 +204,7 @@ func Shaped(c *state.Core, j *state.Job, p *state.Pending, o msg.Outcome) {
 	r, u := c.RecordOf(j, p, do.Job), do.Change
 	switch {
 	case o.Err == nil:
-		if u.NumNodes != 0 {
-			r.NumNodes = u.NumNodes
-		}
-		if u.TimeLimit != 0 {
-			r.TimeLimit = u.TimeLimit
-		}
+		state.Wrote(r, u)
 		if j.Marked == nil {
 			j.Marked = map[slurmctl.JobID]int{}
 		}

@@ -57,7 +57,7 @@ func plannable(c *state.Core, s *state.Snapshot, j *state.Job, over bool) bool {
 		if dropPlan(c, j, j.Kept.Text); StillKept(j, c.Now) {
 			return false
 		}
-		j.Kept = nil
+		j.LetTry()
 	}
 	why := NotEligible(&j.Record)
 	slurm.EligibleAgain(c, j, why == "" && !over, s.Taken)

@@ -77,9 +77,8 @@ func EligibleAgain(c *state.Core, j *state.Job, eligible bool, now time.Time) {
 	case !eligible:
 		j.Ineligible = j.Ineligible || !j.Considered || j.Record.Priority > 0 || c.Ageing.Limits
 	case j.Ineligible:
-		j.Ineligible = false
-		if now.After(j.Begin) {
-			j.Begin = now
+		before := j.Begin
+		if j.AgesFrom(now); !j.Begin.Equal(before) {
 			c.Save(j)
 		}
 	}

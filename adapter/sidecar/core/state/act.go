@@ -2,6 +2,7 @@ package state
 
 import (
 	"errors"
+	"maps"
 	"time"
 
 	"github.com/evoslurm/evoslurm/slurmctl"
@@ -25,12 +26,44 @@ type Actions struct {
 	RefusedIn map[string]Refusal   // by partition
 }
 
+// TouchedAt records that an action ended, or was seen under way, at a time.
+func (a *Actions) TouchedAt(at time.Time) { a.Touched = at }
+
+// WaitUntil lets no further action begin before a time.
+func (a *Actions) WaitUntil(at time.Time) { a.RetryAt = at }
+
+// Succeeded forgets the actions that failed.
+func (a *Actions) Succeeded() { a.Failures, a.Failing, a.RetryAt = 0, time.Time{}, time.Time{} }
+
+// GaveBack records nodes that the job gave back.
+func (a *Actions) GaveBack(nodes []string, at time.Time) { a.Gave, a.GaveAt = nodes, at }
+
+// Deny records that a growth was given up, and whether the script still has to receive why.
+func (a *Actions) Deny(why string, unheard bool) {
+	a.Denials++
+	a.Denial, a.Denied = why, ""
+	if unheard {
+		a.Denied = why
+	}
+}
+
+// DenialHeard records that the script has received why its growth was given up.
+func (a *Actions) DenialHeard() { a.Denied = "" }
+
+// Readmit removes nodes whose time is up.
+func (a *Actions) Readmit(now time.Time) {
+	maps.DeleteFunc(a.Shunned, func(_ string, until time.Time) bool { return until.Before(now) })
+}
+
 // Limits holds whether a job's time limits are long enough for its plan. Owner: act.
 type Limits struct {
 	Extend  bool   // the plan is new and may end after the time limit
 	Short   string // why its time limit cannot be as long as its plan, in words
 	LastEnd int64  // then the latest Unix second at which it ends; 0: its limit is long enough
 }
+
+// MayExtend records that the plan is new, and may end after the time limit.
+func (l *Limits) MayExtend() { l.Extend = true }
 
 // The sidecar retries a failed action less and less often, but a growth not forever. When it gives
 // up a growth, the job stays in its step with its nodes, and nothing is held for it. Evosctl next

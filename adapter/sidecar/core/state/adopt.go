@@ -24,6 +24,9 @@ type Adopted struct {
 	Settled         bool          // it has passed a whole cycle, in this or an earlier run of the sidecar
 }
 
+// Confirmed records that the application named its step, which was a guess.
+func (a *Adopted) Confirmed() { a.Inferred = false }
+
 // parts lists the Slurm jobs of the job.
 func (j *Job) parts() []row.Part { return j.PartsBy(slurmctl.CompressNodes) }
 

@@ -19,7 +19,28 @@ type Sight struct {
 	Held        []msg.Part       // what it holds now, the base job first; replaced, never modified
 	Expanders   []slurmctl.JobID // jobs that bring it nodes and are not merged yet
 	Past        []row.Span
+	SeenComment string // the last comment that was searched for a marker
+	Rewrites    int    // how often its changed request was missing there, and written again
 }
+
+// ExpandedBy records the jobs that bring the job nodes.
+func (v *Sight) ExpandedBy(ids []slurmctl.JobID) { v.Expanders = ids }
+
+// StillQueued records that a poll shows what the one before showed.
+func (v *Sight) StillQueued(before, now time.Time) {
+	if v.QueuedAt.Equal(before) {
+		v.QueuedAt = now
+	}
+}
+
+// Cancelled records whether a job that was cancelled ends.
+func (v *Sight) Cancelled(done bool) { v.Ending = done }
+
+// MovedTo records the reservations that the job refers to now.
+func (v *Sight) MovedTo(reservations string) { v.Record.Reservation = reservations }
+
+// Excludes records the nodes that the job must not have.
+func (v *Sight) Excludes(nodes []string) { v.Record.ExcNodes = nodes }
 
 // Nodes lists all nodes that the job holds, base job first.
 func (v *Sight) Nodes() []string {
@@ -59,6 +80,12 @@ type Promise struct {
 	ForgoneIn   int
 	Unplanned   string // why the last attempt to replan its coming steps failed, in words
 }
+
+// Warn records that the current step's overrun was logged.
+func (p *Promise) Warn() { p.Warned = true }
+
+// WarnAgain records that the job could not be warned.
+func (p *Promise) WarnAgain() { p.Warned = false }
 
 // More nodes do not help against a limit. If an account, QOS, or partition allows no more at present, the job
 // waits with the nodes that it has, and holds no nodes that other jobs could use. The sidecar tries again when

@@ -22,6 +22,9 @@ type Holding struct {
 	PricedAt     time.Time // when HeldIdle was last saved
 }
 
+// Numbered records the number of an expander or hold that was found.
+func (h *Holding) Numbered(n int) { h.Attempt = max(h.Attempt, n) }
+
 // HeldBack holds why a hold is not taken.
 type HeldBack struct {
 	Step, Nodes       int

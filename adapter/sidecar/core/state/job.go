@@ -10,8 +10,9 @@ import (
 	"github.com/evoslurm/evoslurm/slurmctl"
 )
 
-// Job is an evolving job with what the core knows about it. Each group of fields has one owner, the room that
-// should write it. Other rooms read it.
+// Job is an evolving job with what the core knows about it. Each group of fields has one owner: the room that
+// writes it. Other rooms read it, and say by verbs what happened (life.go, change.go, and beside each group). Only
+// verbs write what the database keeps, in row.Job. TestOwners enforces this.
 type Job struct {
 	*row.Job
 	Mode Behaviour // what its drive mode means on its site

@@ -19,6 +19,13 @@ type Placement struct {
 	Marked       map[slurmctl.JobID]int // the alternative, from 1, last written into the comment of each of its Slurm jobs
 }
 
+// Suppose has the job follow a plan until the returned function is called.
+func (p *Placement) Suppose(plan []msg.PlannedStep) (back func()) {
+	was := p.Plan
+	p.Plan = plan
+	return func() { p.Plan = was }
+}
+
 // A job with a claim (--max-nodes) may grow up to it on demand, and waits for that if necessary. So
 // that jobs never wait for each other's nodes, they begin and grow only if the resulting state is
 // safe (package claims; the proof is in docs/claims.md). All other jobs are planned as if the jobs with

@@ -13,6 +13,21 @@ type Waits struct {
 	KeptTimes int       // how often in a row it was kept back
 }
 
+// KeepBack records what keeps the job's start or growth back.
+func (w *Waits) KeepBack(k *KeptBack) { w.Kept = k }
+
+// KeepBackAgain does what KeepBack does, for something that may keep the job back again and again.
+func (w *Waits) KeepBackAgain(k *KeptBack) {
+	w.KeptTimes++
+	w.Kept = k
+}
+
+// LetTry records that the start or growth may be tried again.
+func (w *Waits) LetTry() { w.Kept = nil }
+
+// Remark records what else users should know.
+func (w *Waits) Remark(text string) { w.Note = text }
+
 // Reason holds why a job is in its current state: a kind, and the values for the kind's words. It is a plain
 // value; words makes the sentence that evosqueue shows.
 type Reason struct {

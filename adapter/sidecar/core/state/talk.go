@@ -15,12 +15,10 @@ import (
 
 // Changing holds a change of a job's request until Slurm has it. Owner: talk.
 type Changing struct {
-	Unwritten   bool        // its request was changed and not written into Slurm yet
-	Undo        *Restorable // the request before the change, in case Slurm refuses it; nil: no call waits for it
-	Reached     int         // the step in which the request was changed, by its marker; 0: not known
-	Release     []string    // nodes that the application would free at the next shrink
-	Rewrites    int         // how often the request was written again
-	SeenComment string      // the last comment that was searched for a marker
+	Unwritten bool        // its request was changed and not written into Slurm yet
+	Undo      *Restorable // the request before the change, in case Slurm refuses it; nil: no call waits for it
+	Reached   int         // the step in which the request was changed, by its marker; 0: not known
+	Release   []string    // nodes that the application would free at the next shrink
 }
 
 // Shown holds what users see of a job. Owner: talk.

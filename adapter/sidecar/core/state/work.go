@@ -163,7 +163,7 @@ func (c *Core) notWritten(j *Job) {
 	j.RetryAt = c.Now.Add(time.Second)
 	j.Reason = Because(whyDatabaseNotWritable)
 	if j.State == row.Starting { // Slurm has not been asked
-		j.State = row.Queued
+		j.NotLaunched()
 		c.Save(j)
 	}
 }

@@ -49,7 +49,7 @@ func (a *Attempt) Run() msg.Tried {
 func try(c *state.Core, k *state.OpenCall, j *state.Job, t *state.Target) {
 	all := CopyAll(c)
 	own := *t
-	own.Job = Copied(t.Job)
+	own.Job = t.Job.Copy()
 	k.Basis = state.BasisOf(c, j)
 	k.Target, k.Attempts = t, k.Attempts+1
 	c.Tries.Underway = k.ID
@@ -143,7 +143,7 @@ func CopyAll(c *state.Core) *state.Core {
 	n.Jobs = state.Jobs{Coming: maps.Clone(c.Coming), Scripts: maps.Clone(c.Scripts), EventsOf: maps.Clone(c.EventsOf), Aside: maps.Clone(c.Aside), Asked: maps.Clone(c.Asked), Unsaved: map[*state.Job]bool{}}
 	copies := make(map[*state.Job]*state.Job, len(c.Active))
 	for _, j := range c.Active {
-		copies[j] = Copied(j)
+		copies[j] = j.Copy()
 		n.Active = append(n.Active, copies[j])
 	}
 	n.ByID = make(map[slurmctl.JobID]*state.Job, len(c.ByID))
@@ -155,14 +155,4 @@ func CopyAll(c *state.Core) *state.Core {
 	n.Pressing = c.Pressing
 	n.Work = state.NewWork()
 	return n
-}
-
-// Copied returns a copy of a job.
-func Copied(j *state.Job) *state.Job {
-	n, values := *j, *j.Job
-	n.Job = &values
-	values.Moldable, values.Malleable, values.Progress = state.CopyOf(j.Moldable), state.CopyOf(j.Malleable), state.CopyOf(j.Progress)
-	n.Kept, n.Unheld, n.Undo = state.CopyOf(j.Kept), state.CopyOf(j.Unheld), nil
-	n.Shunned, n.RefusedIn, n.RefusedAs, n.Marked, n.Forbidden = maps.Clone(j.Shunned), maps.Clone(j.RefusedIn), maps.Clone(j.RefusedAs), maps.Clone(j.Marked), maps.Clone(j.Forbidden)
-	return &n
 }

@@ -103,7 +103,7 @@ func answer(c *state.Core, k *state.OpenCall) bool {
 			k.Since = j.Denials
 		}
 		if k.Next.From == j.Step && (j.Denied != "" || k.Since < j.Denials) {
-			j.Denied = ""
+			j.DenialHeard()
 			err = api.Errorf(api.ErrConflict, "%s", j.Denial)
 			break
 		}
@@ -134,7 +134,7 @@ func endOrWait(c *state.Core, j *state.Job, req api.NextRequest) (a api.Allocati
 		return lend.Allocation(c, j), false, nil
 	case j.Last():
 		if j.StepEnded.IsZero() {
-			j.StepEnded = c.Now
+			j.EndLastStep(c.Now)
 			c.Save(j)
 			c.Event(j, "step ended", map[string]any{"step": j.Step})
 		}

@@ -125,7 +125,7 @@ func answerChanged(c *state.Core, k *state.OpenCall, j *state.Job, made row.Chan
 		}
 		switch {
 		case made.Step == j.Step && (j.Denied != "" || k.Since < j.Denials):
-			j.Denied = ""
+			j.DenialHeard()
 			err = api.Errorf(api.ErrConflict, "%s", j.Denial)
 		case !j.Runs():
 			err = api.Errorf(api.ErrConflict, "%s was requeued: it starts over", state.JobNumber(j.SlurmID))
@@ -282,7 +282,8 @@ func cut(c *state.Core, t *state.Target) (over planner.Profile, left int64) {
 	over = slices.Clone(t.Profile[:t.Step])
 	left = t.Expected() - c.Now.Unix()
 	over[t.Step-1].Duration = passed(c, t.Job)
-	t.Ends, t.State, t.StepEnded = true, row.Waiting, c.Now
+	t.Ends = true
+	t.EndStep(c.Now)
 	return over, max(left, 0)
 }
 
@@ -391,25 +392,15 @@ func toShrink(c *state.Core, t *state.Target, sh api.Shrink) error {
 
 // MakeChange applies a planned change to a job.
 func MakeChange(c *state.Core, j *state.Job, t *state.Target, id string) {
-	was := state.Restorable{Job: *j.Job, Reached: j.Reached, Release: j.Release, Kept: j.Kept, Overdue: j.Overdue, NeedsReplan: j.NeedsReplan, Plan: j.Plan, ID: id, Words: t.Words}
 	from := j.Profile.String()
-	step := 0
-	if j.Reached = j.Step; t.Ends {
-		step = j.Step
-		j.State, j.StepEnded, j.Release = row.Waiting, c.Now, t.Release
+	if t.Ends {
 		c.Event(j, "step ended", map[string]any{"step": j.Step, "expected": c.WallSecond(j.Expected())})
 	}
-	if t.GoesBehind {
-		j.Behind = c.Now
-	}
-	j.Profile, j.Moldable, j.Malleable = t.Profile, nil, t.Malleable
-	j.Changes = append(slices.Clone(j.Changes[max(len(j.Changes)-lend.MostChanges+1, 0):]), row.Change{ID: id, Step: step})
-	j.Kept, j.Overdue, j.NeedsReplan, j.Warned, j.UnheldTold, j.Reason = nil, 0, false, false, 0, state.Reason{}
-	j.Extend, j.Unwritten = j.Runs(), true
+	j.Change(t, id, c.Now)
+	j.Reason = state.Reason{}
 	follow.ChangeProfile(c, j)
 	c.Save(j)
 	c.StorePlan(j, t.Plan)
 	c.Event(j, "changed", map[string]any{"asked": t.Words, "from": from, "to": j.Profile.String()})
 	c.LogJob(j).WithField("profile", j.Profile.String()).Info("its request was changed: " + t.Words)
-	j.Undo = &was
 }

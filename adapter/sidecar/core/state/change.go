@@ -1,0 +1,90 @@
+package state
+
+import (
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/evoslurm/evoslurm/adapter/sidecar/store/row"
+	"github.com/evoslurm/evoslurm/slurmctl"
+)
+
+// mostChanges is how many changes of a job are remembered, so that each is made only once.
+const mostChanges = 4
+
+// Change makes a planned change of the job's request. Until Slurm has it, it can be undone.
+func (j *Job) Change(t *Target, id string, now time.Time) {
+	was := Restorable{Job: *j.Job, Reached: j.Reached, Release: j.Release, Kept: j.Kept, Overdue: j.Overdue, NeedsReplan: j.NeedsReplan, Plan: j.Plan, ID: id, Words: t.Words}
+	ended := 0
+	if j.Reached = j.Step; t.Ends {
+		ended = j.Step
+		j.EndStep(now)
+		j.Release = t.Release
+	}
+	if t.GoesBehind {
+		j.Behind = now
+	}
+	j.Profile, j.Moldable, j.Malleable = t.Profile, nil, t.Malleable
+	j.Changed(row.Change{ID: id, Step: ended})
+	j.Kept, j.Overdue, j.NeedsReplan, j.Warned, j.UnheldTold = nil, 0, false, false, 0
+	j.Extend, j.Unwritten, j.Undo = j.Runs(), true, &was
+}
+
+// Changed remembers a change that was made.
+func (j *Job) Changed(made row.Change) {
+	j.Changes = append(slices.Clone(j.Changes[max(len(j.Changes)-mostChanges+1, 0):]), made)
+}
+
+// UndoChange undoes the change that Slurm refused. It returns what the job is again; its plan is not restored.
+func (j *Job) UndoChange() *Restorable {
+	was := j.Undo
+	j.Undo = nil
+	*j.Job = was.Job
+	j.Reached, j.Release, j.Kept, j.Overdue, j.NeedsReplan = was.Reached, was.Release, was.Kept, was.Overdue, was.NeedsReplan
+	return was
+}
+
+// Written records that Slurm has the changed request.
+func (j *Job) Written(u slurmctl.JobUpdate) {
+	j.Unwritten, j.Undo, j.Record.Comment = false, nil, *u.Comment
+	Wrote(&j.Record, u)
+}
+
+// NotWritten records that Slurm does not accept the changed request.
+func (c *Changing) NotWritten() { c.Unwritten = false }
+
+// WriteAgain records that Slurm has lost the changed request.
+func (c *Changing) WriteAgain() { c.Unwritten = true }
+
+// ReleaseByPlan forgets which nodes the application would free.
+func (c *Changing) ReleaseByPlan() { c.Release = nil }
+
+// FoundIn records the step that a running job's marker names.
+func (c *Changing) FoundIn(step int) { c.Reached = step }
+
+// Wrote records in a job's record what a command has changed in Slurm. A site's plugins may have changed the
+// comment, so that is taken over at the next poll.
+func Wrote(r *slurmctl.Job, u slurmctl.JobUpdate) {
+	if u.NumNodes > 0 {
+		r.NumNodes = u.NumNodes
+	}
+	if u.TimeLimit > 0 {
+		r.TimeLimit = u.TimeLimit
+	}
+	if !u.StartTime.IsZero() {
+		r.StartTime = u.StartTime
+	}
+	if u.Reservation != nil {
+		r.Reservation = *u.Reservation
+	}
+}
+
+// Copy returns a copy of the job that shares nothing that changes. A copy has no change to undo.
+func (j *Job) Copy() *Job {
+	n, values := *j, *j.Job
+	n.Job = &values
+	values.Moldable, values.Malleable, values.Progress = CopyOf(j.Moldable), CopyOf(j.Malleable), CopyOf(j.Progress)
+	n.Kept, n.Unheld, n.Undo = CopyOf(j.Kept), CopyOf(j.Unheld), nil
+	n.Shunned, n.RefusedIn, n.RefusedAs, n.Marked, n.Forbidden = maps.Clone(j.Shunned), maps.Clone(j.RefusedIn), maps.Clone(j.RefusedAs), maps.Clone(j.Marked), maps.Clone(j.Forbidden)
+	return &n
+}

@@ -1,0 +1,168 @@
+package state
+
+import (
+	"time"
+
+	"github.com/evoslurm/evoslurm/adapter/sidecar/core/msg"
+	"github.com/evoslurm/evoslurm/adapter/sidecar/store/row"
+	"github.com/evoslurm/evoslurm/planner"
+	"github.com/evoslurm/evoslurm/planner/malleable"
+	"github.com/evoslurm/evoslurm/slurmctl"
+)
+
+// What happens in the life of a job changes several groups of its fields at once. These verbs say what
+// happened. They change the job, and nothing else: the caller saves it, logs and adds events.
+
+// Launch records that one of the job's Slurm jobs was released to start.
+func (j *Job) Launch(id slurmctl.JobID, st row.State) { j.State, j.LetGo = st, id }
+
+// NotLaunched records that the job stays parked: Slurm was not asked to start it, or refused.
+func (j *Job) NotLaunched() { j.State = row.Queued }
+
+// Parked records that a released Slurm job of the job was parked again.
+func (j *Job) Parked(st row.State) { j.State, j.LetGo = st, 0 }
+
+// Configures records that Slurm has given the job nodes that are not up yet.
+func (j *Job) Configures() { j.Configuring, j.State = true, row.Starting }
+
+// NotConfigured records that some of these nodes did not come up, and the job is queued again.
+func (j *Job) NotConfigured() { j.Configuring, j.State, j.Held = false, row.Queued, nil }
+
+// Start records that Slurm started the job at a time.
+func (j *Job) Start(r *slurmctl.Job, at time.Time) {
+	j.State, j.Step, j.BatchHost, j.Configuring = row.Running, 1, r.BatchHost, false
+	if j.Inferred && j.Script != "" && j.Mode.ScriptSpansSteps { // slurmctld may report another batch host by now, see pinned
+		j.BatchHost = j.Script
+	}
+	j.Started = at
+	j.inStep(at)
+	j.Suspended, j.SuspendedFrom, j.Recount = j.SuspendedBefore, time.Time{}, j.Inferred || r.State == slurmctl.Suspended
+	j.Forgone, j.UnheldTold = "", 0
+}
+
+// BeginStep records that the job has the nodes of its next step since a time.
+func (j *Job) BeginStep(at time.Time) {
+	j.Step++
+	j.inStep(at)
+	j.Release = nil
+}
+
+// inStep records that a step has begun.
+func (j *Job) inStep(at time.Time) {
+	j.State, j.StepStarted, j.StepEnded = row.Running, at, time.Time{}
+	j.Kept, j.KeptTimes = nil, 0
+	j.Warned, j.Overdue, j.NeedsReplan = false, 0, false
+}
+
+// EnterStep corrects which step the job is in, and since when.
+func (j *Job) EnterStep(step int, began time.Time) { j.Step, j.StepStarted = step, began }
+
+// EndStep records that the current step has ended, and the next one's nodes are still to come.
+func (j *Job) EndStep(at time.Time) { j.State, j.StepEnded, j.Overdue = row.Waiting, at, 0 }
+
+// EndLastStep records that the application has ended the last step.
+func (j *Job) EndLastStep(at time.Time) { j.StepEnded = at }
+
+// StayInStep records that the step goes on: the growth to the next step was given up.
+func (j *Job) StayInStep() { j.State, j.StepEnded = row.Running, time.Time{} }
+
+// Requeue records that Slurm has put the job back into its queue. The job starts over, no sooner than at a time.
+func (j *Job) Requeue(again time.Time) {
+	j.State, j.Step, j.Held, j.Ending, j.RetryAt = row.Queued, 0, nil, false, again
+	j.Started, j.StepStarted, j.StepEnded = time.Time{}, time.Time{}, time.Time{}
+	j.Suspended, j.SuspendedFrom = 0, time.Time{}
+	j.Inferred, j.Reached, j.Script, j.SuspendedBefore = false, 0, "", 0 // of the previous run
+	j.SeenComment = ""                                                   // its marker may only record that the earlier steps are over
+	j.AccrualKnown = false
+	if j.Progress != nil { // the measurements remain valid
+		j.Progress = &malleable.Progress{Runs: j.Progress.Runs}
+	}
+}
+
+// RequeueStep records that Slurm has put the current link of a chain back into its queue. Its step starts over,
+// no sooner than at a time.
+func (j *Job) RequeueStep(now, again time.Time) {
+	j.State, j.Step, j.Held, j.StepStarted, j.StepEnded = row.Waiting, j.Step-1, nil, now, now
+	j.Suspended, j.SuspendedFrom = 0, time.Time{}
+	j.LetGo, j.Readied, j.Overdue, j.Warned = 0, 0, 0, false
+	j.RetryAt = again
+}
+
+// End records that the job ended at a time, in a state of Slurm.
+func (j *Job) End(at time.Time, st string) { j.State, j.Ended, j.EndState = row.Ended, at, st }
+
+// Restarted records that the job was read from the database. It is settled if it had passed a whole cycle before,
+// and lapsed if its coming steps have no promise.
+func (j *Job) Restarted(settled, lapsed bool) {
+	j.Recount, j.Settled, j.NeedsReplan = true, settled, lapsed
+}
+
+// Consists records which Slurm jobs the database has of the job: the links of a chain, or the parts that it holds.
+func (j *Job) Consists(of []msg.Part) {
+	if !j.Mode.StepsAreJobs {
+		j.Held = of
+		return
+	}
+	for _, p := range of {
+		j.Chain = append(j.Chain, p.ID)
+	}
+}
+
+// AgesFrom records that Slurm considers the queued job again, since a time.
+func (j *Job) AgesFrom(now time.Time) {
+	if j.Ineligible = false; now.After(j.Begin) {
+		j.Begin = now
+	}
+}
+
+// Choose records the alternative of a moldable job, and reports whether it is another one than before. Until
+// Slurm starts the job, the choice is not fixed.
+func (j *Job) Choose(choice int, fixed bool) (changed bool) {
+	m := *j.Moldable
+	m.Choice, m.Fixed = choice, fixed
+	changed = choice != j.Moldable.Choice
+	j.Moldable = &m
+	if changed {
+		j.Profile = m.Alternatives[choice]
+	}
+	return changed
+}
+
+// Floor raises the profile to the nodes that the job cannot give back.
+func (j *Job) Floor(p planner.Profile) { j.Profile = p }
+
+// Delay moves the times of the current step by a time for which the job was suspended.
+func (j *Job) Delay(by time.Duration) { j.Suspended += by }
+
+// Progressed records what the application has reported in all.
+func (j *Job) Progressed(p *malleable.Progress) { j.Progress = p }
+
+// Forsake records that the promise for the coming steps is given up. They are planned again when the step ends.
+func (j *Job) Forsake() { j.Extend, j.NeedsReplan = false, true }
+
+// Forgo records why it was given up.
+func (j *Job) Forgo(why string) { j.Forgone, j.ForgoneIn = why, j.Step }
+
+// RankAsInSlurm takes over the job's priority in Slurm.
+func (j *Job) RankAsInSlurm() { j.Priority = j.Record.Priority }
+
+// Saw records what Slurm shows of the job. If its marker or script binds it to nodes, Slurm's own list of required
+// nodes does not count.
+func (j *Job) Saw(r *slurmctl.Job, excluded []string) {
+	j.Record = *r
+	j.Record.ExcNodes = excluded
+	if j.Bound != "" {
+		j.Record.ReqNodes = j.May
+	}
+}
+
+// LimitRaised records that the time limits of the job's parts were raised; base is the first part.
+func (j *Job) LimitRaised(base msg.Limit) {
+	j.Extend = false
+	if r := &j.Record; base.Job == r.ID && !r.EndTime.IsZero() {
+		r.TimeLimit, r.EndTime = base.Limit, r.EndTime.Add(base.Limit-r.TimeLimit)
+	}
+}
+
+// CountAnew forgets the suspensions: Slurm counts them separately for each link of a chain.
+func (j *Job) CountAnew() { j.Suspended, j.SuspendedFrom = 0, time.Time{} }
