@@ -111,10 +111,12 @@ func TestGRES(t *testing.T) {
 		l.stop()
 		st, err := store.Open(l.ctx(), l.cfg.Database)
 		l.must(err)
-		row, err := st.JobBySlurmID(l.ctx(), id)
+		active, err := st.ActiveJobs(l.ctx())
 		l.must(err)
-		row.Drive = string(drivemode.Merge) // as if Slurm had changed since
-		l.must(st.UpdateJob(l.ctx(), row))
+		for _, row := range active {
+			row.Drive = string(drivemode.Merge) // as if Slurm had changed since
+			l.must(st.UpdateJob(l.ctx(), row))
+		}
 		st.Close()
 		l.start()
 		for step, nodes := range []int{1, 3, 2, 3} { // what came instead gives a part of it back
