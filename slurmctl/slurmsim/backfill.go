@@ -2,7 +2,6 @@ package slurmsim
 
 import (
 	"slices"
-	"sort"
 	"time"
 
 	"github.com/evoslurm/evoslurm/slurmctl"
@@ -186,7 +185,7 @@ func fill(c *Cluster, j *job) (started, ok bool) {
 		return false, false
 	}
 	b := &c.backfill
-	p := placing{Cluster: c, b: b, j: j, limit: int64(j.plannedFor() / time.Second), later: b.now}
+	p := placing{Cluster: c, b: b, j: j, limit: int64(j.plannedFor() / time.Second), later: b.now, at: stretch{few: -1}}
 	if len(c.reservations) == 0 { // the nodes are then the same at all times
 		b.all = append(b.all[:0], j.part.set...)
 		c.keepSuitable(j, b.all)
@@ -213,6 +212,7 @@ type placing struct {
 	limit int64 // how long the job lasts
 	start int64 // first moment of this attempt
 	later int64 // moment of the next attempt; 0 if none
+	at    stretch
 }
 
 // attempted is the outcome of an attempt to place a job.
@@ -266,12 +266,9 @@ func (p *placing) laterOrNone() attempted {
 func (p *placing) findNodes(overlap bool) bool {
 	b := p.b
 	end := min(max(p.start, b.now)+p.limit, b.now+int64(forever/time.Second))
-	first := 0
-	if b.space[0].to <= p.start {
-		first = sort.Search(len(b.space), func(i int) bool { return b.space[i].to > p.start })
-	}
-	failing := b.failing(first, end, p.j.NumNodes)
-	opening := b.opening(first, end)
+	b.stretchTo(&p.at, p.start, end, p.j.NumNodes)
+	failing := b.failing(&p.at, p.j.NumNodes)
+	opening := b.opening(p.at.first, end)
 	if failing >= 0 && !overlap {
 		for opening >= 0 && opening < failing {
 			end = b.space[opening].to + p.limit
@@ -279,7 +276,7 @@ func (p *placing) findNodes(overlap bool) bool {
 		}
 	}
 	if opening >= 0 {
-		p.later = b.space[opening].to
+		p.later, p.at.hint = b.space[opening].to, opening+1
 	}
 	if overlap {
 		if e := p.reservations.nextEnd(p.start, b.step); e != 0 && e+1 < b.window && (p.later == 0 || e+1 < p.later) {

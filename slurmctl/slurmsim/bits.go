@@ -38,19 +38,24 @@ func (s nodeSet) addAll(nodes []int) {
 	}
 }
 
+// Cutting the other set to the length of the first, here and below, saves a check in every round.
+
 func (s nodeSet) and(o nodeSet) {
+	o = o[:len(s)]
 	for i := range s {
 		s[i] &= o[i]
 	}
 }
 
 func (s nodeSet) minus(o nodeSet) {
+	o = o[:len(s)]
 	for i := range s {
 		s[i] &^= o[i]
 	}
 }
 
 func (s nodeSet) or(o nodeSet) {
+	o = o[:len(s)]
 	for i := range s {
 		s[i] |= o[i]
 	}
@@ -66,6 +71,7 @@ func (s nodeSet) count() int {
 
 // common returns how many nodes are in both sets.
 func (s nodeSet) common(o nodeSet) int {
+	o = o[:len(s)]
 	n := 0
 	for i, w := range s {
 		n += bits.OnesCount64(w & o[i])
@@ -74,6 +80,7 @@ func (s nodeSet) common(o nodeSet) int {
 }
 
 func (s nodeSet) overlaps(o nodeSet) bool {
+	o = o[:len(s)]
 	for i, w := range s {
 		if w&o[i] != 0 {
 			return true
@@ -84,8 +91,9 @@ func (s nodeSet) overlaps(o nodeSet) bool {
 
 // holds reports whether s contains all of o.
 func (s nodeSet) holds(o nodeSet) bool {
-	for i, w := range o {
-		if w&^s[i] != 0 {
+	o = o[:len(s)]
+	for i, w := range s {
+		if o[i]&^w != 0 {
 			return false
 		}
 	}
@@ -93,6 +101,7 @@ func (s nodeSet) holds(o nodeSet) bool {
 }
 
 func (s nodeSet) equal(o nodeSet) bool {
+	o = o[:len(s)]
 	for i, w := range s {
 		if w != o[i] {
 			return false

@@ -8,6 +8,7 @@ type scratch struct {
 	future usage
 	queue  []*job
 	avail  nodeSet
+	stuck  []*partition
 }
 
 // run is a run of consecutive nodes with the same weight.
@@ -40,8 +41,7 @@ func choose(c *Cluster, j *job, u *usage, from nodeSet) (nodeSet, bool) {
 	}
 	w := choice{&c.nodeTable, &c.room, j, u, j.NumNodes, int32(j.NumNodes) * int32(max(j.request.CPUs, 1))}
 	w.from = append(w.from[:0], from...)
-	w.candidates(j, u, w.from)
-	if w.from.count() < w.want || j.required != nil && !w.from.holds(j.required) {
+	if w.candidates(j, u, w.from); !j.whole() && w.from.count() < w.want || j.required != nil && !w.from.holds(j.required) {
 		return nil, false
 	}
 	w.got = append(w.got[:0], make(nodeSet, len(from))...)

@@ -32,6 +32,7 @@ type Cluster struct {
 	running map[slurmctl.JobID]*Process // scripts, whether slurmctld knows them or not
 
 	turns    turns
+	due      due
 	users    []User // users who have submitted
 	watched  bool   // a client exists and may see plans
 	loop     loop
@@ -93,12 +94,15 @@ func (c *Cluster) changed() {
 		return
 	}
 	c.saving = true
-	c.after(saveEvery, func() {
-		c.saving = false
-		if c.dirty && !c.down {
-			c.save()
-		}
-	})
+	c.after(saveEvery, c.due.save)
+}
+
+// saveNow saves what has changed.
+func (c *Cluster) saveNow() {
+	c.saving = false
+	if c.dirty && !c.down {
+		c.save()
+	}
 }
 
 // save writes the changes to the modelled disk.
@@ -114,12 +118,18 @@ func (c *Cluster) save() {
 			continue
 		}
 		j.stale = false
-		copied := *j
-		s.jobs[id] = &copied
+		record := s.jobs[id]
+		if record == nil {
+			record = new(job)
+			s.jobs[id] = record
+		}
+		*record = *j
 	}
 	c.stale, c.dirty = c.stale[:0], false
 	s.lastID = c.lastID
-	s.nodes = append(s.nodes[:0], c.nodes...)
+	if c.unsaved {
+		s.nodes, c.unsaved = append(s.nodes[:0], c.nodes...), false
+	}
 	s.reservations = c.reservations.clone()
 	s.partitions = c.partitions.clone()
 }

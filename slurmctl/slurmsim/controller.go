@@ -19,6 +19,7 @@ func New(o Options) *Cluster {
 		schedule: func(whole bool) { mainPass(c, whole) },
 		backfill: func() { backfillTurn(c) },
 	}
+	c.due = due{c.loopNow, c.scheduleNow, c.backfillNow, c.saveNow}
 	c.chance = rand.New(rand.NewPCG(o.Seed, 2205))
 	c.jobs = map[slurmctl.JobID]*job{}
 	c.nodeTable = newNodeTable(o.NodeList)

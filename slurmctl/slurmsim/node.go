@@ -18,7 +18,7 @@ type node struct {
 	power   slurmctl.Power
 	powered time.Duration // since when the node has this power state, or its last use
 	broken  bool          // fails to power up
-	freeing int           // jobs that are completing there
+	freeing int           // jobs that are completing there; not saved
 }
 
 // nodeTable holds the cluster's nodes.
@@ -31,6 +31,7 @@ type nodeTable struct {
 	up         nodeSet         // neither down nor drained
 	completing nodeSet
 	resuming   nodeSet // powering up
+	unsaved    bool    // a node has changed since the last save
 }
 
 func newNodeTable(list []slurmctl.Node) nodeTable {
@@ -65,8 +66,9 @@ func (t *nodeTable) newPartition(given Partition) *partition {
 	return p
 }
 
-// usable puts a node into the sets that match its state.
+// usable puts a node into the sets that match its state. It is called after every change of a node.
 func (t *nodeTable) usable(i int) {
+	t.unsaved = true
 	n := &t.nodes[i]
 	if n.down || n.drained || n.leaked || n.power == slurmctl.PowerDown {
 		t.up.drop(i)

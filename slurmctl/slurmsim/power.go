@@ -32,6 +32,7 @@ func (c *Cluster) SetNode(name string, down, drained bool) {
 func (c *Cluster) SetBoots(name string, boots bool) {
 	if i, ok := c.index[name]; ok {
 		c.nodes[i].broken = !boots
+		c.usable(i)
 	}
 }
 

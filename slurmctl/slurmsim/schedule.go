@@ -15,8 +15,9 @@ func mainPass(c *Cluster, whole bool) {
 		l.seen, l.quiet = l.version, nextTurn(c)
 	}
 	c.room.queue = append(c.room.queue[:0], inOrder(c)...)
-	p := pass{Cluster: c, whole: whole, avail: append(c.room.avail[:0], c.up...)}
+	p := pass{Cluster: c, whole: whole, avail: append(c.room.avail[:0], c.up...), stuck: c.room.stuck[:0]}
 	c.room.avail = p.avail
+	defer func() { c.room.stuck = p.stuck }()
 	for _, j := range c.room.queue {
 		if len(p.stuck) == len(c.partitions) && !c.watched && len(c.reservations) == 0 {
 			return // no job can start any more, and reasons are not watched

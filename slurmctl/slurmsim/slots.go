@@ -10,20 +10,51 @@ type slot struct {
 	opens    bool // the next slot has nodes that this one lacks
 }
 
-// failing returns the last slot that rules out all starts from first up to it, because the job
-// would lack nodes. It returns -1 if the start at first has enough nodes, which are then in b.free.
-func (b *backfill) failing(first int, end int64, nodes int) int {
-	last, few := first, -1
-	for ; last < len(b.space) && b.space[last].from <= end; last++ {
-		if b.space[last].nodes < nodes {
-			few = last
+// stretch is the slots that a job would have from a start to its end.
+type stretch struct {
+	start       int64
+	first, next int // from first to before next
+	few         int // the last of them with too few nodes; before first if there is none
+	hint        int // the first slot of the next start, probably
+}
+
+// stretchTo moves a stretch to a start and end. It looks at a slot only once while these get later.
+func (b *backfill) stretchTo(s *stretch, start, end int64, nodes int) {
+	if start < s.start {
+		*s = stretch{few: -1}
+	}
+	space, first, few := b.space, s.first, s.few
+	if s.hint > first && space[s.hint-1].to <= start {
+		first = s.hint
+	}
+	for first < len(space) && space[first].to <= start {
+		first++
+	}
+	next := max(first, s.next)
+	for ; next < len(space) && space[next].from <= end; next++ {
+		if space[next].nodes < nodes {
+			few = next
 		}
 	}
-	if few >= 0 {
-		return few
+	s.start, s.first, s.next, s.few = start, first, next, few
+}
+
+// failing returns the last slot that rules out all starts from the stretch's up to it, because the
+// job would lack nodes. It returns -1 if the stretch has enough nodes, which are then in b.free.
+func (b *backfill) failing(s *stretch, nodes int) int {
+	if s.few >= s.first {
+		return s.few
+	}
+	first := s.first
+	b.free = append(b.free[:0], b.all...)
+	for i := first; i < s.next; i++ {
+		b.free.and(b.space[i].free)
+	}
+	if b.free.count() >= nodes {
+		return -1
 	}
 	b.free = append(b.free[:0], b.all...)
-	for stuck := first; stuck < last; stuck++ {
+	for stuck := first; stuck < s.next; stuck++ {
 		if b.free.and(b.space[stuck].free); b.free.count() >= nodes {
 			continue
 		}

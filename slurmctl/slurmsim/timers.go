@@ -75,12 +75,18 @@ func (c *Cluster) wake() {
 		return
 	}
 	l.at = next
-	c.at(next, func() {
-		if l.at == next && c.now == next {
-			l.at = 0
-			c.turns.loop()
-		}
-	})
+	c.at(next, c.due.loop)
+}
+
+// due holds what the timers put on the agenda: the methods of Cluster below, made to functions once.
+type due struct{ loop, schedule, backfill, save func() }
+
+// loopNow looks unless the look was moved to another time.
+func (c *Cluster) loopNow() {
+	if l := &c.loop; l.at == c.now {
+		l.at = 0
+		c.turns.loop()
+	}
 }
 
 // schedule requests a run of the main scheduler as soon as sched_min_interval allows.
@@ -97,16 +103,20 @@ func (c *Cluster) request(whole bool) {
 	if l.ran > 0 {
 		then = max(then, l.ran+c.options.SchedMinInterval)
 	}
-	c.at(then, func() {
-		l.queued = false
-		if c.down {
-			return
-		}
-		whole := l.whole
-		l.whole = false
-		c.turns.schedule(whole)
-		l.ran = c.now
-	})
+	c.at(then, c.due.schedule)
+}
+
+// scheduleNow runs the main scheduler.
+func (c *Cluster) scheduleNow() {
+	l := &c.loop
+	l.queued = false
+	if c.down {
+		return
+	}
+	whole := l.whole
+	l.whole = false
+	c.turns.schedule(whole)
+	l.ran = c.now
 }
 
 // backfillSoon puts the thread's next look that may find work on the agenda.
@@ -128,10 +138,13 @@ func (c *Cluster) backfillAt(then time.Duration) {
 		return
 	}
 	b.at = next
-	c.at(next, func() {
-		if b.at == next && c.now == next {
-			b.at = 0
-			c.turns.backfill()
-		}
-	})
+	c.at(next, c.due.backfill)
+}
+
+// backfillNow looks unless the look was moved to another time.
+func (c *Cluster) backfillNow() {
+	if b := &c.backfill; b.at == c.now {
+		b.at = 0
+		c.turns.backfill()
+	}
 }
