@@ -96,7 +96,7 @@ func (b *bundle) collect(r *report) error {
 	}
 	var answers bytes.Buffer
 	r.print(&answers, false)
-	settings, err := json.MarshalIndent(recorder.Discreet(b.cfg), "", "  ")
+	settings, err := json.MarshalIndent(b.cfg.Discreet(), "", "  ")
 	if err != nil {
 		return err
 	}

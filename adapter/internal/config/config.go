@@ -73,6 +73,16 @@ type Recorder struct {
 	MiB int    `mapstructure:"mib"` // of all files, at most; 0: nothing is recorded
 }
 
+// Discreet returns the configuration without possible secrets: a plugin's parameters.
+func (c Config) Discreet() Config {
+	c.Strategies.Parameters = slices.Clone(c.Strategies.Parameters)
+	for i, v := range c.Strategies.Parameters {
+		name, _, _ := strings.Cut(v, "=")
+		c.Strategies.Parameters[i] = name + "=…"
+	}
+	return c
+}
+
 // RecorderDir returns the folder of the flight recorder.
 func (c Config) RecorderDir() string {
 	if c.Recorder.Dir != "" {

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/evoslurm/evoslurm/adapter/internal/config"
+	"github.com/evoslurm/evoslurm/adapter/sidecar/core"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/msg"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/recorder"
 	"github.com/evoslurm/evoslurm/planner"
@@ -57,6 +58,7 @@ type playing struct {
 	record func(recorder.Start) *recorder.Recorder // returns the flight recorder for each life of the sidecar, if set
 	began  map[string]time.Duration                // receives the starts of stock jobs
 	rough  bool                                    // skip the checks after every step, which take time quadratic in the steps
+	encode func(*core.Core) *core.Core             // returns the core that takes the next step, if set
 	skip   bool                                    // skip polls without effect, like the script's word rest
 }
 
@@ -81,7 +83,7 @@ func play(script string, out io.Writer, how playing) (lasted time.Duration, err 
 			err = errors.Join(h.wrong(), fmt.Errorf("%v", r))
 		}
 	}()
-	h.s = &Sidecar{Cluster: cluster, Database: NewDatabase(), Config: set.config, Strategy: noX, Policy: set.policy, Watch: h.watch, After: h.checks.checkStep, Record: how.record,
+	h.s = &Sidecar{Cluster: cluster, Database: NewDatabase(), Config: set.config, Strategy: noX, Policy: set.policy, Watch: h.watch, After: h.checks.checkStep, Record: how.record, between: how.encode,
 		Skip: (how.skip || set.rest) && !strings.Contains(script, " answers ")} // where a poll takes long, none is without effect
 	if how.rough {
 		h.s.After = nil

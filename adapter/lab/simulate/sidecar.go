@@ -41,6 +41,7 @@ type Sidecar struct {
 	// Record, if it is there, gives the flight recorder of a life of the sidecar.
 	Record func(recorder.Start) *recorder.Recorder
 
+	between  func(*core.Core) *core.Core // returns the core that goes on, before every step; nil: the same one
 	core     *core.Core
 	recorder *recorder.Recorder
 	driver   *drive.Driver
@@ -168,6 +169,9 @@ func (s *Sidecar) step(inputs []msg.Input) []msg.Effect {
 			panic(fmt.Errorf("the core panics: %v\n%s", r, debug.Stack()))
 		}
 	}()
+	if s.between != nil {
+		s.core = s.between(s.core)
+	}
 	s.recorder.Inputs(s.now(), inputs)
 	effects := s.core.Step(s.now(), inputs...)
 	s.recorder.Effects(s.now(), effects)

@@ -14,7 +14,7 @@
 // The core is a stack of rooms. A room is a package of functions over the state, and imports only
 // rooms below it:
 //
-//	core     Step: the order of everything; settled tasks          core.go, api.go, still.go
+//	core     Step: the order of everything; settled tasks          core.go, api.go, still.go, encode.go
 //	talk     answers to scripts and users: calls, changes, what is shown
 //	act      starts, growths, shrinks; one action per job at a time
 //	lend     nodes beyond the plan for malleable jobs, and offers
@@ -39,6 +39,9 @@
 // derives what is due from the state again, never from a queue (state/work.go). A poll may be older than
 // changes made since. So the core ignores a poll for a job that is busy, or was touched after the
 // poll began. If the sidecar is killed at any point, it polls again after a restart and continues.
+//
+// The state is data. [Core.Encode] writes all of it, and [Decode] returns a core that continues in the same way.
+// A field with the tag `codec:"-"` is a cache, or belongs to the process (state/encode.go).
 //
 // Terms: a job's base job runs the user's script; expanders bring nodes; a hold
 // is a reservation on nodes of a coming start or growth.

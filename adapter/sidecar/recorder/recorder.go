@@ -10,7 +10,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/evoslurm/evoslurm/adapter/internal/config"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/msg"
 )
 
@@ -45,21 +44,11 @@ type Recorder struct {
 // New begins a recording in a folder of at most that many MiB.
 func New(dir string, mib int, version string, start Start) *Recorder {
 	start.Run = runAt(start.Begun)
-	start.Config = Discreet(start.Config)
+	start.Config = start.Config.Discreet()
 	return &Recorder{dir: dir, most: int64(mib) << 20, version: version, start: start, Warn: func(error) {}}
 }
 
 func runAt(t time.Time) string { return t.UTC().Format("20060102T150405.000Z") }
-
-// Discreet returns a configuration without possible secrets: a plugin's parameters.
-func Discreet(cfg config.Config) config.Config {
-	cfg.Strategies.Parameters = slices.Clone(cfg.Strategies.Parameters)
-	for i, v := range cfg.Strategies.Parameters {
-		name, _, _ := strings.Cut(v, "=")
-		cfg.Strategies.Parameters[i] = name + "=…"
-	}
-	return cfg
-}
 
 // Inputs records inputs before the core gets them, because the core may change them.
 func (r *Recorder) Inputs(now time.Time, inputs []msg.Input) {
@@ -69,7 +58,7 @@ func (r *Recorder) Inputs(now time.Time, inputs []msg.Input) {
 	defer r.survive(now)
 	for i, in := range inputs {
 		if in, ok := in.(msg.Configuration); ok && in.Config != nil {
-			cfg := Discreet(*in.Config)
+			cfg := in.Config.Discreet()
 			in.Config = &cfg
 			inputs = slices.Clone(inputs)
 			inputs[i] = in

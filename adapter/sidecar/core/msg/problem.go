@@ -71,8 +71,8 @@ type Planned struct {
 	// replanned now and then (planner.Pool.PlanAgain).
 	Drifts bool
 
-	Last []*planner.Last // last plan of every batch, for the next problem
-	Made []*Made         // result of every batch; nil: not known
+	Last []*planner.Last `codec:"-"` // last plan of every batch, for the next problem
+	Made []*Made         `codec:"-"` // result of every batch; nil: not known
 }
 
 // PlannedJob holds the plan of an evolving job, or in words why there is none.

@@ -21,8 +21,8 @@ type Core struct {
 	Config  config.Config
 	Now     time.Time     // of the current step, by the core's own clock
 	Skew    time.Duration // how far the machine's clock is ahead of the core's, see clock.go
-	Effects []msg.Effect  // of the current step, so far
-	Log     note
+	Effects []msg.Effect  `codec:"-"` // of the current step, so far
+	Log     note          `codec:"-"`
 
 	Observed
 	Jobs
@@ -34,7 +34,7 @@ type Core struct {
 	Planning bool      // a plan was asked for, and act waits for it
 	Looking  *Managing // a malleability policy was asked, and act waits for it; nil if none was
 
-	Handling  *msg.Handling // never nil
+	Handling  *msg.Handling `codec:"-"` // never nil
 	FaultTold time.Time     // when to log a fault of a policy again
 	Stopping  bool
 	Started   time.Time
@@ -59,11 +59,11 @@ type Observed struct {
 	DriveReason string
 
 	Snapshot   *Snapshot
-	Survey     *api.Cluster // SurveyOf, as it is shown
-	SurveyOf   *Snapshot
-	LastErr    error // of the last poll; nil if it worked
-	Twin       error // another sidecar drives the cluster; nil if none was seen
-	CycleCalls int   // number of Slurm commands in the last cycle and since the one before
+	Survey     *api.Cluster `codec:"-"` // SurveyOf, as it is shown
+	SurveyOf   *Snapshot    `codec:"-"`
+	LastErr    error        // of the last poll; nil if it worked
+	Twin       error        // another sidecar drives the cluster; nil if none was seen
+	CycleCalls int          // number of Slurm commands in the last cycle and since the one before
 	Calls      uint64
 	CountsFrom time.Time // see CountsStand
 
@@ -88,7 +88,7 @@ type Jobs struct {
 	LastRow int64                           // highest ID of the known jobs
 	Scripts map[slurmctl.JobID]*Script      // scripts read or being read, for adopt
 	Asked   map[slurmctl.JobID]*RequestRead // requests read or being read
-	Unsaved map[*Job]bool                   // jobs whose plans must be written
+	Unsaved map[*Job]bool                   `codec:"-"` // jobs whose plans must be written
 	Aside   map[slurmctl.JobID]msg.Aside    // jobs whose handling ended the sidecar
 
 	EventsOf map[uint32]Quota // events that users caused by asking
@@ -119,7 +119,7 @@ type underway struct {
 	Tries     tries           // attempts at the changes among the calls
 	MovedUp   int64           // the row of the job that was last moved up
 	Last      []*planner.Last // how the batches of the queue were planned
-	Made      []*msg.Made     // results of the batches
+	Made      []*msg.Made     `codec:"-"` // results of the batches
 	Pressing  msg.Set         // nodes that pending stock jobs could use; they are not lent
 }
 

@@ -11,7 +11,7 @@ import (
 
 // Holding holds what is held for a job, what is not, and what that costs. Owner: hold.
 type Holding struct {
-	Gains        Gains     // cached nodes that its plan brings
+	Gains        Gains     `codec:"-"` // cached nodes that its plan brings
 	Deferred     []int     // near steps for which the shares do not allow a hold yet
 	Unheld       *HeldBack // why the first of these steps has no hold; replaced, never modified
 	UnheldTold   int       // the last step that had no hold

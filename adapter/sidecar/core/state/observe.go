@@ -17,13 +17,13 @@ type Snapshot struct {
 	Reservations map[string]slurmctl.Reservation
 	Holders      map[slurmctl.JobID]bool // nil: see heldFor
 
-	ByID   map[slurmctl.JobID]*slurmctl.Job
+	ByID   map[slurmctl.JobID]*slurmctl.Job `codec:"-"`
 	Marks  map[slurmctl.JobID]*msg.Mark
-	Index  map[string]int // of a node's name in nodes
+	Index  map[string]int `codec:"-"` // of a node's name in nodes
 	Layout int            // number of the node list; another number means other nodes
 	InUse  msg.Set        // nodes that some job holds, including completing ones
 
 	LeftToSlurm bool // Slurm switches nodes on: nodes that are off count as free
 
-	Eligibles map[Wish]Eligibility // filled on demand
+	Eligibles map[Wish]Eligibility `codec:"-"` // filled on demand
 }

@@ -11,7 +11,7 @@ import (
 type Placement struct {
 	Priority     uint64                 // planning priority; once the job runs, its priority in Slurm
 	Plan         []msg.PlannedStep      // one per step, or none without a plan; replaced, never modified
-	PlacedIn     placedIn               // cached positions of its nodes in a pool
+	PlacedIn     placedIn               `codec:"-"` // cached positions of its nodes in a pool
 	Unfit        string                 // why there is no plan
 	Options      []msg.PlannedOption    // what its alternatives would give, in the last plan
 	ChoiceLogged bool                   // the event log has the chosen alternative

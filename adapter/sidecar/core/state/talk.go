@@ -23,7 +23,7 @@ type Changing struct {
 
 // Shown holds what users see of a job. Owner: talk.
 type Shown struct {
-	Display display // its profile and plan for display
+	Display display `codec:"-"` // its profile and plan for display
 	Events  Quota   // events that its user caused by requests
 	Muted   muted
 }
