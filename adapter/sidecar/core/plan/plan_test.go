@@ -1,0 +1,202 @@
+package plan
+
+import (
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/evoslurm/evoslurm/adapter/sidecar/core/slurm"
+	"github.com/evoslurm/evoslurm/adapter/sidecar/core/state"
+	"github.com/evoslurm/evoslurm/adapter/sidecar/core/state/statetest"
+	"github.com/evoslurm/evoslurm/adapter/sidecar/store/row"
+	"github.com/evoslurm/evoslurm/slurmctl"
+)
+
+// TestThreeJobs plans a state of three evolving jobs on four nodes: job 1 has priority 30, job 2 has 20, and job 3 has
+// 10. Plans are in seconds from now.
+func TestThreeJobs(t *testing.T) {
+	three := []string{"2@1m,4@1m", "2@1m,4@1m", "1@1m"}
+	for name, c := range map[string]struct {
+		profiles []string
+		change   func(b *statetest.Bench, all []*state.Job)
+		want     []string
+	}{
+		"the first comes first": {three, nil, []string{"0-60 n[1-2], 60-120 n[1-4]", "120-180 n[1-2], 180-240 n[1-4]", "0-60 n3"}},
+		"the last one has most": {three, func(_ *statetest.Bench, all []*state.Job) { all[2].Record.Priority = 40 },
+			[]string{"0-60 n[2-3], 60-120 n[1-4]", "120-180 n[1-2], 180-240 n[1-4]", "0-60 n1"}},
+		"the same priority: by submission": {three, func(b *statetest.Bench, all []*state.Job) {
+			all[0].Record.Priority = 20
+			all[0].Record.SubmitTime = b.Now.Add(time.Second)
+		}, []string{"120-180 n[1-2], 180-240 n[1-4]", "0-60 n[1-2], 60-120 n[1-4]", "0-60 n3"}},
+		"the same second: by number": {three, func(_ *statetest.Bench, all []*state.Job) { all[0].Record.Priority = 20 },
+			[]string{"0-60 n[1-2], 60-120 n[1-4]", "120-180 n[1-2], 180-240 n[1-4]", "0-60 n3"}},
+		"its user's begin time": {three, func(b *statetest.Bench, all []*state.Job) { all[0].Begin = b.Now.Add(60 * time.Second) },
+			[]string{"60-120 n[1-2], 120-180 n[1-4]", "180-240 n[1-2], 240-300 n[1-4]", "0-60 n1"}},
+		"a stock job of higher priority": {three, func(b *statetest.Bench, _ []*state.Job) { b.Stock(9, 99, 4, time.Minute) },
+			[]string{"90-150 n[1-2], 150-210 n[1-4]", "210-270 n[1-2], 270-330 n[1-4]", "90-150 n3"}},
+		"a stock job of lower priority": {three, func(b *statetest.Bench, _ []*state.Job) { b.Stock(9, 5, 4, time.Minute) },
+			[]string{"0-60 n[1-2], 60-120 n[1-4]", "120-180 n[1-2], 180-240 n[1-4]", "0-60 n3"}},
+		"held": {three, func(_ *statetest.Bench, all []*state.Job) {
+			all[0].Record.Priority, all[0].Record.Reason = 0, "JobHeldUser"
+		},
+			[]string{"no plan: held: JobHeldUser", "0-60 n[1-2], 60-120 n[1-4]", "0-60 n3"}},
+		"it waits for another job": {three, func(_ *statetest.Bench, all []*state.Job) { all[0].Record.Reason = "Dependency" },
+			[]string{"no plan: waits for another job (Dependency)", "0-60 n[1-2], 60-120 n[1-4]", "0-60 n3"}},
+		"a limit keeps it back": {three, func(b *statetest.Bench, all []*state.Job) {
+			all[0].Kept = &state.KeptBack{Text: "no room", Again: b.Now.Add(time.Second)}
+		},
+			[]string{"no plan: no room", "0-60 n[1-2], 60-120 n[1-4]", "0-60 n3"}},
+		"its request is not read": {three, func(_ *statetest.Bench, all []*state.Job) { all[0].Asked = nil },
+			[]string{"no plan: its request is being read", "0-60 n[1-2], 60-120 n[1-4]", "0-60 n3"}},
+		"more nodes than there are": {[]string{"2@1m,5@1m", "2@1m,4@1m", "1@1m"}, nil,
+			[]string{"no plan: it needs 5 nodes, the pool has 4", "0-60 n[1-2], 60-120 n[1-4]", "0-60 n3"}},
+		"the whole cluster in each step":   {[]string{"4@1m", "4@1m", "4@1m"}, nil, []string{"0-60 n[1-4]", "60-120 n[1-4]", "120-180 n[1-4]"}},
+		"a short one fits before a growth": {[]string{"2@2m,4@1m", "2@2m", "2@3m"}, nil, []string{"0-120 n[1-2], 120-180 n[1-4]", "0-120 n[3-4]", "180-360 n[1-2]"}},
+		"the first of two nodes is drained": {[]string{"1@1m", "1@1m", "2@1m"}, func(b *statetest.Bench, _ []*state.Job) { b.Seen.Nodes[0].State = "drained" },
+			[]string{"0-60 n2", "0-60 n3", "60-120 n[2-3]"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := statetest.New(t, 4)
+			b.Config.Margin = 0
+			var all []*state.Job
+			for i, profile := range c.profiles {
+				all = append(all, b.Evolving(i+1, uint64(30-10*i), profile, 10*time.Minute))
+			}
+			if c.change != nil {
+				c.change(b, all)
+			}
+			planAll(b)
+			for i, j := range all {
+				if got := statetest.Planned(j); got != c.want[i] {
+					t.Errorf("job %d: %s\nwant %s", i+1, got, c.want[i])
+				}
+			}
+		})
+	}
+}
+
+// TestBehind checks where a job goes that asked for more while it waited: behind those that were submitted before that,
+// and nowhere else. Jobs are named by when they were submitted, and with + when they grew.
+func TestBehind(t *testing.T) {
+	for _, c := range []struct{ list, want string }{
+		{"1 2 3", "1 2 3"},
+		{"1+9 2 3", "2 3 1+9"},
+		{"1+2 2 3", "1+2 2 3"}, // submitted at the same time, not before
+		{"1+3 2 3", "2 1+3 3"},
+		{"1+9 2 10 3", "2 10 3 1+9"}, // job 10 has gone before one that it does not wait for
+		{"3+9 1+9 2", "2 3+9 1+9"},
+		{"1+9", "1+9"},
+		{"", ""},
+	} {
+		var list []slurm.Candidate
+		for _, text := range strings.Fields(c.list) {
+			at, grew, _ := strings.Cut(text, "+")
+			second := func(text string) time.Time {
+				n, err := strconv.Atoi(text)
+				if err != nil {
+					return time.Time{}
+				}
+				return time.Unix(int64(n), 0)
+			}
+			j := &state.Job{}
+			j.Job = &row.Job{Name: text, Behind: second(grew)}
+			list = append(list, slurm.Candidate{Job: j, Record: &slurmctl.Job{SubmitTime: second(at)}})
+		}
+		var got []string
+		for _, cand := range Behind(list) {
+			got = append(got, cand.Job.Name)
+		}
+		if text := strings.Join(got, " "); text != c.want {
+			t.Errorf("%s: %s, want %s", c.list, text, c.want)
+		}
+	}
+}
+
+// TestStockCandidates checks which stock jobs the plan keeps nodes for, and how many. The lowest evolving job has
+// priority 50.
+func TestStockCandidates(t *testing.T) {
+	for name, c := range map[string]struct {
+		change func(b *statetest.Bench, r *slurmctl.Job)
+		want   string // nodes and seconds; "": it is left out
+	}{
+		"of higher priority":              {nil, "2 nodes for 3630 s"},
+		"of the same priority":            {func(_ *statetest.Bench, r *slurmctl.Job) { r.Priority = 50 }, "2 nodes for 3630 s"},
+		"of lower priority":               {func(_ *statetest.Bench, r *slurmctl.Job) { r.Priority = 49 }, ""},
+		"it runs":                         {func(_ *statetest.Bench, r *slurmctl.Job) { r.State = slurmctl.Running }, ""},
+		"a limit keeps it back":           {func(_ *statetest.Bench, r *slurmctl.Job) { r.Reason = "AssocMaxJobsLimit" }, ""},
+		"it has a reservation of its own": {func(_ *statetest.Bench, r *slurmctl.Job) { r.Reservation = "course" }, ""},
+		"it has no limit":                 {func(_ *statetest.Bench, r *slurmctl.Job) { r.TimeLimit = slurmctl.Unlimited }, "2 nodes for 2147483647 s"},
+		"a limit of nothing":              {func(_ *statetest.Bench, r *slurmctl.Job) { r.TimeLimit = 0 }, "2 nodes for 30 s"},
+		"more nodes than there are":       {func(_ *statetest.Bench, r *slurmctl.Job) { r.NumNodes = math.MaxInt32 }, "4 nodes for 3630 s"},
+		"no node at all":                  {func(_ *statetest.Bench, r *slurmctl.Job) { r.NumNodes = 0 }, "1 nodes for 3630 s"},
+		"an array of three":               {func(_ *statetest.Bench, r *slurmctl.Job) { r.NumNodes, r.ArrayTasks = 1, 3 }, "3 nodes for 3630 s"},
+		"an array of very many":           {func(_ *statetest.Bench, r *slurmctl.Job) { r.ArrayTasks = 4_000_000 }, "4 nodes for 3630 s"},
+		"it shares its node":              {func(_ *statetest.Bench, r *slurmctl.Job) { r.NumNodes, r.NumCPUs, r.Exclusive = 1, 1, false }, "1 nodes for 3630 s"},
+		"an array of nine that share nodes": {func(_ *statetest.Bench, r *slurmctl.Job) {
+			r.NumNodes, r.NumCPUs, r.Exclusive, r.ArrayTasks = 1, 1, false, 9
+		}, "3 nodes for 3630 s"},
+		"nodes without a count of CPUs": {func(b *statetest.Bench, r *slurmctl.Job) {
+			b.Seen.Nodes[0].CPUs = 0
+			r.NumNodes, r.NumCPUs, r.Exclusive = 1, 3, false
+		}, "3 nodes for 3630 s"},
+		"no node suits it": {func(_ *statetest.Bench, r *slurmctl.Job) { r.MinCPUs = 99 }, ""},
+		"its partition is down": {func(b *statetest.Bench, _ *slurmctl.Job) {
+			b.Seen.Partitions["main"] = slurmctl.Partition{Name: "main"}
+		}, ""},
+		"it is an evolving job":               {func(b *statetest.Bench, r *slurmctl.Job) { b.ByID[r.ID] = b.Active[0] }, ""},
+		"it is an expander":                   {func(_ *statetest.Bench, r *slurmctl.Job) { r.Name, r.UID = "evo_1_2_1", 1000 }, ""},
+		"another user's, named as one":        {func(_ *statetest.Bench, r *slurmctl.Job) { r.Name, r.UID = "evo_1_2_1", 2000 }, "2 nodes for 3630 s"},
+		"the site's bound on their number":    {func(b *statetest.Bench, _ *slurmctl.Job) { b.Config.StockJobs = 1; b.Stock(8, 99, 1, time.Hour) }, ""},
+		"a bound, and one of lower priority.": {func(b *statetest.Bench, _ *slurmctl.Job) { b.Config.StockJobs = 1; b.Stock(8, 60, 1, time.Hour) }, "2 nodes for 3630 s"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := statetest.New(t, 4)
+			j := b.Evolving(1, 50, "1@1m,2@1m", time.Hour)
+			r := b.Stock(9, 70, 2, time.Hour)
+			if c.change != nil {
+				c.change(b, r)
+			}
+			got := ""
+			for _, cand := range StockCandidates(b.Core, b.Seen, b.Now.Unix(), slurm.Turn{Tier: TierOf(b.Core, &j.Record, false), Priority: 50}) {
+				if cand.Record.ID == 9 {
+					got = fmt.Sprintf("%d nodes for %d s", cand.Profile[0].Nodes, cand.Profile[0].Duration)
+				}
+			}
+			if got != c.want {
+				t.Errorf("%q, want %q", got, c.want)
+			}
+		})
+	}
+}
+
+// TestIsExpander checks which Slurm jobs count as bringing nodes to job 1 of user 1000, which has two steps, or to job
+// 7 of that user, which has ended.
+func TestIsExpander(t *testing.T) {
+	for name, c := range map[string]struct {
+		r    slurmctl.Job
+		want bool
+	}{
+		"by its user and step":             {slurmctl.Job{UID: 1000, Name: "evo_1_2_1"}, true},
+		"beyond the plan":                  {slurmctl.Job{UID: 1000, Name: "evo_1_0_1"}, true},
+		"a step that the job has not":      {slurmctl.Job{UID: 1000, Name: "evo_1_3_1"}, false},
+		"another user's":                   {slurmctl.Job{UID: 2000, Name: "evo_1_2_1"}, false},
+		"another user's, with the mark":    {slurmctl.Job{UID: 2000, Name: "evo_1_2_1", Comment: ExpanderMark}, true}, // see MayBring
+		"the sidecar's own":                {slurmctl.Job{User: "root", Name: "evo_1_2_1"}, true},
+		"the sidecar's, with no such name": {slurmctl.Job{User: "root", Name: "backup"}, false},
+		"of a job that has ended":          {slurmctl.Job{UID: 1000, Name: "evo_7_2_1", SubmitTime: statetest.Start}, true},
+		"a step that it had not":           {slurmctl.Job{UID: 1000, Name: "evo_7_3_1", SubmitTime: statetest.Start}, false},
+		"submitted before that job":        {slurmctl.Job{UID: 1000, Name: "evo_7_2_1", SubmitTime: statetest.Start.Add(-time.Second)}, false},
+		"of a job that nobody knows":       {slurmctl.Job{UID: 1000, Name: "evo_9_2_1"}, false},
+		"a name that is too long":          {slurmctl.Job{UID: 1000, Name: "evo_1_2_1_1"}, false},
+	} {
+		b := statetest.New(t, 2)
+		b.Evolving(1, 1, "1@1m,2@1m", time.Hour)
+		b.Known[7] = row.Known{UID: 1000, Steps: 2, Submitted: statetest.Start}
+		if got := IsExpander(b.Core, &c.r); got != c.want {
+			t.Errorf("%s: %v", name, got)
+		}
+	}
+}
