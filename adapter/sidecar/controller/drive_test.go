@@ -37,8 +37,7 @@ func TestMerge(t *testing.T) {
 		if a := l.next(id, 4); !a.Done {
 			l.t.Errorf("after the last step: %+v, want Done", a)
 		}
-		l.cancel(id)
-		l.ended(id)
+		l.end(id)
 	})
 	l.run("next repeated ends one step only", func(l *lab) {
 		id := l.submit("1@20s,3@20s,2@20s")
@@ -59,8 +58,7 @@ func TestMerge(t *testing.T) {
 			}
 		}
 		l.has(l.next(id, 1), 3)
-		l.cancel(id)
-		l.ended(id)
+		l.end(id)
 	})
 	l.run("nobody starts on held nodes", func(l *lab) {
 		id := l.submit("2@30s,8@30s")
@@ -84,14 +82,8 @@ func TestMerge(t *testing.T) {
 		if a.Coming != nil {
 			l.t.Errorf("coming in the last step: %+v", a.Coming)
 		}
-		l.cancel(id)
-		l.ended(id)
-		l.eventually("the stock job runs afterwards", func() error {
-			if n := l.slurmNodes(rival); n != 4 {
-				return fmt.Errorf("it has %d nodes", n)
-			}
-			return nil
-		})
+		l.end(id)
+		l.onNodes(rival, 4)
 		l.cancelStock(1, rival)
 	})
 	l.run("released nodes are everybody's at once", func(l *lab) {
@@ -110,15 +102,9 @@ func TestMerge(t *testing.T) {
 		if len(before.Coming.Leaving) != 6 {
 			l.t.Errorf("%v were to leave, want 6 nodes", before.Coming.Leaving)
 		}
-		l.eventually("the stock job runs on what was released", func() error {
-			if n := l.slurmNodes(rival); n != 6 {
-				return fmt.Errorf("it has %d nodes", n)
-			}
-			return nil
-		})
+		l.onNodes(rival, 6)
 		l.cancelStock(1, rival)
-		l.cancel(id)
-		l.ended(id)
+		l.end(id)
 	})
 	for name, end := range map[string]struct {
 		wrap string
@@ -168,8 +154,7 @@ func TestCompanion(t *testing.T) {
 						l.has(l.next(id, step), nodes)
 					}
 				}
-				l.cancel(id)
-				l.ended(id)
+				l.end(id)
 			})
 			l.run("companions end with the base job", func(l *lab) {
 				id := l.submit("1@5s,4@60s")
@@ -178,8 +163,7 @@ func TestCompanion(t *testing.T) {
 				if len(a.Parts) != 2 {
 					l.t.Fatalf("%d parts, want the base job and a companion", len(a.Parts))
 				}
-				l.cancel(id)
-				l.ended(id)
+				l.end(id)
 			})
 			l.run("a lost companion is replaced", func(l *lab) {
 				id := l.submit("1@5s,3@60s")
@@ -193,8 +177,7 @@ func TestCompanion(t *testing.T) {
 					}
 					return err
 				})
-				l.cancel(id)
-				l.ended(id)
+				l.end(id)
 			})
 		})
 	}

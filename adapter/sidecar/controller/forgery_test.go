@@ -61,8 +61,7 @@ func TestForgery(t *testing.T) {
 					l.t.Errorf("job %d is taken for one of uid %d", id, owner)
 				}
 			}
-			l.cancel(victim)
-			l.ended(victim)
+			l.end(victim)
 			for _, id := range append(forged, copied) {
 				l.slurm.Cancel(l.ctx(), slurmctl.JobID(id)) // some have been cancelled as leftovers of the victim
 			}

@@ -55,7 +55,6 @@ func TestGiveUp(t *testing.T) {
 		later := time.Now().Add(time.Minute)
 		l.must(os.Chtimes(filepath.Join(l.cluster.Dir(), "job_submit.lua"), later, later))
 		l.has(l.next(id, 1), 3)
-		l.cancel(id)
-		l.ended(id)
+		l.end(id)
 	})
 }

@@ -274,6 +274,29 @@ func (l *lab) slurmNodes(ids ...uint32) int {
 	return n
 }
 
+// onNodes waits until Slurm runs a job on that many nodes.
+func (l *lab) onNodes(id uint32, nodes int) {
+	l.t.Helper()
+	l.eventually(fmt.Sprintf("job %d on %d nodes", id, nodes), func() error {
+		if n := l.slurmNodes(id); n != nodes {
+			return fmt.Errorf("it has %d", n)
+		}
+		return nil
+	})
+}
+
+// planned waits until a job has a plan.
+func (l *lab) planned(id uint32) (job api.Job) {
+	l.t.Helper()
+	l.eventually(fmt.Sprintf("job %d has a plan", id), func() (err error) {
+		if job, err = l.Job(context.Background(), id); err == nil && len(job.Plan) == 0 {
+			err = errors.New(job.Reason)
+		}
+		return err
+	})
+	return job
+}
+
 // has checks what the job has, according to the sidecar and to Slurm.
 func (l *lab) has(a api.Allocation, nodes int) {
 	l.t.Helper()
@@ -328,4 +351,11 @@ func (l *lab) scontrol(args ...string) {
 	l.t.Helper()
 	_, err := l.cluster.Run(l.ctx(), slurmtest.Root, "scontrol", args...)
 	l.must(err)
+}
+
+// end cancels a job of the first user and waits for its end.
+func (l *lab) end(id uint32) {
+	l.t.Helper()
+	l.cancel(id)
+	l.ended(id)
 }

@@ -65,8 +65,7 @@ func TestIntruders(t *testing.T) {
 			l.cancelAll(late)
 			l.has(l.next(id, 1), 3)
 			l.has(l.next(id, 2), 4)
-			l.cancel(id)
-			l.ended(id)
+			l.end(id)
 		})
 	}
 	for _, drive := range []drivemode.Mode{drivemode.Merge, drivemode.Companion} {
@@ -91,8 +90,7 @@ func TestIntruders(t *testing.T) {
 		l.cancelAll(waiting)
 		l.cancelAll(tasks)
 		l.running(id, 1)
-		l.cancel(id)
-		l.ended(id)
+		l.end(id)
 	})
 	l.run("it runs there, begun while the sidecar was down", func(l *lab) {
 		id := l.submitSpec(request.Request{Begin: time.Now().Add(8 * time.Second)}, "4@60s,6@60s")
@@ -117,8 +115,7 @@ func TestIntruders(t *testing.T) {
 		}
 		l.has(l.next(id, 1), 6)
 		l.cancelAll(intruder)
-		l.cancel(id)
-		l.ended(id)
+		l.end(id)
 	})
 	l.run("a reservation of the site's that is named as a hold", func(l *lab) {
 		const name = "evo_99999_1_1"
@@ -132,8 +129,7 @@ func TestIntruders(t *testing.T) {
 			l.t.Errorf("the job in the site's reservation is %s", state)
 		}
 		l.cancelAll(inside)
-		l.cancel(id)
-		l.ended(id)
+		l.end(id)
 		l.must(l.slurm.DeleteReservation(l.ctx(), name))
 	})
 	// there are sites on which root may have no jobs; Slurm then knows no user root

@@ -18,12 +18,7 @@ func TestLeak(t *testing.T) {
 	l := newLab(t, slurmtest.Options{Accounting: true, PermitJobExpansion: true})
 	leak := func(l *lab) {
 		base := l.sbatch(0, "--nodes=1", "--exclusive")
-		l.eventually("the base job runs", func() error {
-			if l.slurmNodes(base) != 1 {
-				return fmt.Errorf("not yet")
-			}
-			return nil
-		})
+		l.onNodes(base, 1)
 		user := l.user(0).ClientUser()
 		k, err := l.slurm.Allocate(l.ctx(), slurmctl.AllocateRequest{User: user, Nodes: 2, Name: "expander", ExpandJob: slurmctl.JobID(base), Exclusive: true})
 		l.must(err)
@@ -35,8 +30,7 @@ func TestLeak(t *testing.T) {
 			}
 			return nil
 		})
-		_, err = l.cluster.Run(l.ctx(), slurmtest.Root, "scontrol", "update", "JobId="+strconv.Itoa(int(k.ID)), "NumNodes=0")
-		l.must(err)
+		l.scontrol("update", "JobId="+strconv.Itoa(int(k.ID)), "NumNodes=0")
 		left, err := l.cluster.Leftovers(l.ctx())
 		l.must(err)
 		if len(left.Jobs) > 0 || left.AllocatedCPUs == 0 {

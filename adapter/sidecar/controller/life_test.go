@@ -38,27 +38,19 @@ func TestRestart(t *testing.T) {
 				l.start()
 				l.running(id, 1)
 				l.has(l.next(id, 1), 3)
-				l.cancel(id)
-				l.ended(id)
+				l.end(id)
 			})
 			l.run("queued behind others", func(l *lab) {
 				first := submit(l, "8@5s")
 				l.running(first, 1)
 				id := submit(l, "2@5s,6@5s")
-				l.eventually("the second job is planned", func() error {
-					job, err := l.Job(context.Background(), id)
-					if err == nil && len(job.Plan) == 0 {
-						err = fmt.Errorf("no plan: %s", job.Reason)
-					}
-					return err
-				})
+				l.planned(id)
 				again(l, 0)
 				l.cancel(first)
 				l.running(id, 1)
 				again(l, 0)
 				l.has(l.next(id, 1), 6)
-				l.cancel(id)
-				l.ended(id)
+				l.end(id)
 			})
 			l.run("started while it is away", func(l *lab) {
 				id := submit(l, "2@10s,6@10s")
@@ -75,8 +67,7 @@ func TestRestart(t *testing.T) {
 				if a, err := l.Allocation(l.ctx(), id); err == nil && a.Nodes != 6 {
 					l.t.Errorf("%d nodes after the restart, want 6", a.Nodes)
 				}
-				l.cancel(id)
-				l.ended(id)
+				l.end(id)
 			})
 			l.run("in the growth", func(l *lab) {
 				id := submit(l, "2@20s,6@20s,1@5s")
@@ -97,8 +88,7 @@ func TestRestart(t *testing.T) {
 				again(l, 0)
 				l.eventually("the job is known again", func() error { _, err := l.Job(context.Background(), id); return err })
 				l.has(l.next(id, 2), 1)
-				l.cancel(id)
-				l.ended(id)
+				l.end(id)
 			})
 			l.run("ended while it is away", func(l *lab) {
 				id := submit(l, "1@10s,4@10s")
@@ -151,8 +141,7 @@ func TestPools(t *testing.T) {
 		b = l.next(second, 1)
 		l.has(b, 5)
 		inside(l, b, "n4", "n5", "n6", "n7", "n8")
-		l.cancel(second)
-		l.ended(second)
+		l.end(second)
 	})
 	l.run("disjoint needs run side by side", func(l *lab) {
 		first, second := l.submit("2@8s,3@30s"), l.submit("2@8s,3@30s", "--partition=right", "--exclude=n4,n5")
@@ -163,8 +152,7 @@ func TestPools(t *testing.T) {
 		inside(l, b, "n6", "n7", "n8")
 		l.has(l.next(first, 1), 3)
 		l.cancel(first)
-		l.cancel(second)
-		l.ended(second)
+		l.end(second)
 	})
 	l.run("a constraint", func(l *lab) {
 		id := l.submit("1@5s,2@30s", "--partition=right", "--constraint=big")
@@ -172,8 +160,7 @@ func TestPools(t *testing.T) {
 		b := l.next(id, 1)
 		l.has(b, 2)
 		inside(l, b, "n7", "n8")
-		l.cancel(id)
-		l.ended(id)
+		l.end(id)
 	})
 	l.run("a list of nodes", func(l *lab) {
 		id := l.submitSpec(request.Request{Nodes: "n[2,4-5]"}, "1@5s,3@30s")
@@ -181,25 +168,18 @@ func TestPools(t *testing.T) {
 		b := l.next(id, 1)
 		l.has(b, 3)
 		inside(l, b, "n2", "n4", "n5")
-		l.cancel(id)
-		l.ended(id)
+		l.end(id)
 	})
 	l.run("a node shared by others is busy until they end", func(l *lab) {
 		stock := l.sbatch(1, "--ntasks=1", "--nodelist=n1", "--time=30")
-		l.eventually("the stock job runs", func() error {
-			if l.slurmNodes(stock) == 0 {
-				return fmt.Errorf("not yet")
-			}
-			return nil
-		})
+		l.onNodes(stock, 1)
 		id := l.submit("1@5s,4@30s")
 		l.running(id, 1)
 		b := l.next(id, 1)
 		l.has(b, 4)
 		inside(l, b, "n2", "n3", "n4", "n5")
 		l.cancelStock(1, stock)
-		l.cancel(id)
-		l.ended(id)
+		l.end(id)
 	})
 }
 
@@ -264,14 +244,8 @@ func TestWithoutSidecar(t *testing.T) {
 	l := newLab(t, slurmtest.Options{})
 	l.run("a planned start", func(l *lab) {
 		blocker := l.sbatch(1, "--nodes=8", "--exclusive", "--time=5")
-		l.eventually("the blocker runs", func() error {
-			if l.slurmNodes(blocker) == 0 {
-				return fmt.Errorf("not yet")
-			}
-			return nil
-		})
-		_, err := l.cluster.Run(l.ctx(), slurmtest.Root, "scontrol", "update", "JobId="+strconv.Itoa(int(blocker)), "EndTime=now+15seconds")
-		l.must(err)
+		l.onNodes(blocker, 8)
+		l.scontrol("update", "JobId="+strconv.Itoa(int(blocker)), "EndTime=now+15seconds")
 		id := l.submit("2@30s,4@30s")
 		var planned time.Time
 		l.eventually("the plan is in Slurm", func() error {
@@ -287,17 +261,11 @@ func TestWithoutSidecar(t *testing.T) {
 			return nil
 		})
 		l.stop()
-		l.eventually("Slurm starts it in its hold", func() error {
-			if n := l.slurmNodes(id); n != 2 {
-				return fmt.Errorf("%d nodes", n)
-			}
-			return nil
-		})
+		l.onNodes(id, 2)
 		l.start()
 		l.running(id, 1)
 		l.has(l.next(id, 1), 4)
-		l.cancel(id)
-		l.ended(id)
+		l.end(id)
 	})
 	l.run("a chain", func(l *lab) {
 		ids := l.submitChain("1@8s,3@8s", "sleep 8", "exec sleep 600")

@@ -36,8 +36,7 @@ func TestLimits(t *testing.T) {
 		for step, nodes := range []int{4, 6, 3} {
 			l.has(l.next(id, step+1), nodes)
 		}
-		l.cancel(id)
-		l.ended(id)
+		l.end(id)
 	})
 	l.run("coordinators and Slurm's operators see more than their own jobs", func(l *lab) {
 		l.manage("add", "account", "below", "parent=free")

@@ -54,12 +54,7 @@ func TestMoldable(t *testing.T) {
 	}
 	l.run("few at once", func(l *lab) {
 		stock := l.sbatch(1, "--nodes=5", "--exclusive", "--time=60")
-		l.eventually("the stock job runs", func() error {
-			if l.slurmNodes(stock) != 5 {
-				return fmt.Errorf("not yet")
-			}
-			return nil
-		})
+		l.onNodes(stock, 5)
 		id := l.molds("8@2m | 3@5m,1@5m | 2@20m", 4, 12, 22)
 		job := l.running(id, 1)
 		r := record(l, id)
@@ -73,18 +68,12 @@ func TestMoldable(t *testing.T) {
 		if job = l.running(id, 2); job.Profile != "3@5m,1@5m" || !job.Moldable.Fixed {
 			l.t.Errorf("with the database lost it is %s, %+v", job.Profile, job.Moldable)
 		}
-		l.cancel(id)
-		l.ended(id)
+		l.end(id)
 		l.cancelStock(1, stock)
 	})
 	l.run("many later", func(l *lab) {
 		stock := l.sbatch(1, "--nodes=4", "--exclusive", "--time=2")
-		l.eventually("the stock job runs", func() error {
-			if l.slurmNodes(stock) != 4 {
-				return fmt.Errorf("not yet")
-			}
-			return nil
-		})
+		l.onNodes(stock, 4)
 		id := l.molds("3@60m,4@5m|8@10m", 67, 12)
 		job := l.chosen(id, 2)
 		if n := l.slurmNodes(id); n != 0 || len(job.Moldable.Alternatives) != 2 || !job.Moldable.Alternatives[0].End.After(job.Moldable.Alternatives[1].End) {
@@ -96,7 +85,6 @@ func TestMoldable(t *testing.T) {
 		if job.Nodes != 8 || r.TimeLimit != 12*time.Minute || !strings.Contains(r.Comment, ";k=2;") {
 			l.t.Errorf("it runs on %d nodes until %v, %q", job.Nodes, r.TimeLimit, r.Comment)
 		}
-		l.cancel(id)
-		l.ended(id)
+		l.end(id)
 	})
 }

@@ -40,7 +40,6 @@ func TestOrder(t *testing.T) {
 	l.cancelStock(1, busy)
 	l.running(older, 1)
 	l.cancelStock(1, younger)
-	l.cancel(older)
-	l.ended(older)
+	l.end(older)
 	l.clean()
 }

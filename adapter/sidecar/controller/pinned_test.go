@@ -39,8 +39,7 @@ func TestBatchHost(t *testing.T) {
 		}
 		l.cancelStock(0, stock)
 		l.has(l.next(id, 1), 4)
-		_, err := l.cluster.Run(l.ctx(), slurmtest.Root, "scontrol", "reconfigure")
-		l.must(err)
+		l.scontrol("reconfigure")
 		l.eventually("slurmctld takes n1 for the script's node", func() error {
 			if r := record(id); r.BatchHost != "n1" {
 				return fmt.Errorf("%s", r.BatchHost)
@@ -56,7 +55,6 @@ func TestBatchHost(t *testing.T) {
 				l.t.Errorf("step %d: %s on %v, want n1 and %s, which runs the script", step+1, r.State, r.NodeList, script)
 			}
 		}
-		l.cancel(id)
-		l.ended(id)
+		l.end(id)
 	})
 }

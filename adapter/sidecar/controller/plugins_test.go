@@ -62,8 +62,7 @@ func TestSubmitPlugins(t *testing.T) {
 		}
 		l.has(l.next(id, 1), 3)
 		l.has(l.next(id, 2), 1)
-		l.cancel(id)
-		l.ended(id)
+		l.end(id)
 	}
 	for _, c := range []struct {
 		name, site string
@@ -114,8 +113,7 @@ func TestSubmitPlugins(t *testing.T) {
 			l.t.Errorf("a job that asks for nothing was adopted: %+v", job)
 		}
 		l.cancelStock(0, id)
-		l.cancel(other)
-		l.ended(other)
+		l.end(other)
 	})
 
 	l.run("a damaged marker that the script makes good", func(l *lab) {
@@ -156,8 +154,7 @@ func TestSubmitPlugins(t *testing.T) {
 		for step, nodes := range []int{3, 5, 3, 1} {
 			l.has(l.next(id, step+1), nodes)
 		}
-		l.cancel(id)
-		l.ended(id)
+		l.end(id)
 		id = l.submit("1@60s,3@60s,1@60s,3@60s,1@60s") // nodes that are held for it once more
 		companion(id)
 		l.has(l.next(id, 1), 3)
@@ -165,8 +162,7 @@ func TestSubmitPlugins(t *testing.T) {
 		l.has(l.next(id, 2), 1)
 		l.has(l.next(id, 3), 3)
 		l.has(l.next(id, 4), 1)
-		l.cancel(id)
-		l.ended(id)
+		l.end(id)
 		l.eventually("the holds to be given up", func() error {
 			out, err := l.cluster.Run(l.ctx(), slurmtest.Root, "scontrol", "show", "reservation")
 			if strings.Contains(out, "evo_") {
@@ -179,8 +175,7 @@ func TestSubmitPlugins(t *testing.T) {
 		again() // while it runs: the growth finds it out
 		l.has(l.next(id, 1), 3)
 		l.has(l.next(id, 2), 1)
-		l.cancel(id)
-		l.ended(id)
+		l.end(id)
 		l.verdict(l.submitSpec(request.Request{Drive: drivemode.Merge}, profile.String()), "drive mode merge cannot work here: the site's job_submit plugin refuses updates without Account=")
 		l.verdict(l.submit("3@60s,1@60s"), "step 2, of 1 nodes, would have to give back nodes of the 3")
 	})

@@ -94,8 +94,7 @@ SuspendExcNodes=n[1-2]
 // allOff waits until all nodes are off that may be.
 func (l *lab) allOff() {
 	l.t.Helper()
-	_, err := l.cluster.Run(l.ctx(), slurmtest.Root, "scontrol", "update", "NodeName=n[3-8]", "State=POWER_DOWN")
-	l.must(err)
+	l.scontrol("update", "NodeName=n[3-8]", "State=POWER_DOWN")
 	l.eventually("all nodes off", func() error {
 		if off := l.withPower(slurmctl.PoweredDown); len(off) != 6 {
 			return fmt.Errorf("off: %v", off)
@@ -127,8 +126,7 @@ func TestPowerSaving(t *testing.T) {
 		l.running(id, 1)
 		l.has(l.next(id, 1), 7)
 		l.has(l.next(id, 2), 1)
-		l.cancel(id)
-		l.ended(id)
+		l.end(id)
 	})
 	l.run("nodes held for a growth that is near stay on", func(l *lab) {
 		id := l.submit("1@30s,5@10s")
@@ -146,8 +144,7 @@ func TestPowerSaving(t *testing.T) {
 			l.must(err)
 		}
 		l.has(l.next(id, 1), 5)
-		l.cancel(id)
-		l.ended(id)
+		l.end(id)
 	})
 	l.run("one that does not come up is replaced", func(l *lab) {
 		l.allOff()
@@ -174,13 +171,11 @@ func TestPowerSaving(t *testing.T) {
 				t.Errorf("the job has %s, which never came up", broken)
 			}
 		}
-		l.cancel(id)
-		l.ended(id)
+		l.end(id)
 		house.mu.Lock()
 		house.broken = ""
 		house.mu.Unlock()
-		_, err := l.cluster.Run(l.ctx(), slurmtest.Root, "scontrol", "update", "NodeName="+broken, "State=POWER_DOWN")
-		l.must(err)
+		l.scontrol("update", "NodeName="+broken, "State=POWER_DOWN")
 	})
 }
 
@@ -209,8 +204,7 @@ func TestPowerLeftToSlurm(t *testing.T) {
 					t.Errorf("a failure: %s", e.Detail)
 				}
 			}
-			l.cancel(id)
-			l.ended(id)
+			l.end(id)
 		})
 	}
 }

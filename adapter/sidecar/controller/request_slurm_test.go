@@ -69,8 +69,7 @@ func TestGRES(t *testing.T) {
 			l.t.Errorf("%d expanders for one growth", n)
 		}
 		l.has(l.next(id, 2), 1)
-		l.cancel(id)
-		l.ended(id)
+		l.end(id)
 	})
 	for _, option := range []string{"--gpus-per-node=2", "--gres=gpu:2", "--gpus=2"} {
 		l.run("asked for with "+option, func(l *lab) {
@@ -89,8 +88,7 @@ func TestGRES(t *testing.T) {
 					}
 				}
 			}
-			l.cancel(id)
-			l.ended(id)
+			l.end(id)
 		})
 	}
 	l.run("a merge that cannot be is refused in words", func(l *lab) {
@@ -130,10 +128,8 @@ func TestGRES(t *testing.T) {
 		if n := l.expanders() - before; n != 3 {
 			l.t.Errorf("%d expanders for two growths, although the first one is not merged", n)
 		}
-		l.cancel(id)
-		l.ended(id)
-		_, err = l.cluster.Run(l.ctx(), slurmtest.Root, "scontrol", "reconfigure") // Slurm leaves what it could not merge COMPLETING
-		l.must(err)
+		l.end(id)
+		l.scontrol("reconfigure") // Slurm leaves what it could not merge COMPLETING
 	})
 }
 
@@ -165,8 +161,7 @@ func TestInherited(t *testing.T) {
 						}
 					}
 				}
-				l.cancel(id)
-				l.ended(id)
+				l.end(id)
 			})
 		}
 	}
@@ -205,8 +200,7 @@ func TestPluginForbids(t *testing.T) {
 			if n := l.expanders() - before; n != 2 {
 				l.t.Errorf("%d expanders for two growths", n)
 			}
-			l.cancel(id)
-			l.ended(id)
+			l.end(id)
 		})
 	}
 }

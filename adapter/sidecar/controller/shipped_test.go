@@ -34,14 +34,7 @@ func TestShippedStrategies(t *testing.T) {
 			// Step by step, there is room for this job beside the other; beside the other's peak,
 			// there is not.
 			waits := l.submit("3@20s,2@20s")
-			var plan []api.Span
-			l.eventually("the second job has a plan", func() error {
-				job, err := l.Job(context.Background(), waits)
-				if plan = job.Plan; err == nil && len(plan) == 0 {
-					err = errors.New(job.Reason)
-				}
-				return err
-			})
+			plan := l.planned(waits).Plan
 			if ahead := time.Until(plan[0].Start); (ahead > 100*time.Second) != (name == "rigid") || name != "rigid" && ahead > 20*time.Second || plan[0].Nodes != 3 || plan[1].Nodes != 2 {
 				t.Errorf("the second job is to start in %v, with %+v", ahead, plan)
 			}
@@ -61,8 +54,7 @@ func TestShippedStrategies(t *testing.T) {
 				time.Sleep(time.Second)
 			}
 			for _, id := range []uint32{grows, waits} {
-				l.cancel(id)
-				l.ended(id)
+				l.end(id)
 			}
 			l.held(grows, 2, 6, 1)
 			l.held(waits, 3, 2)
@@ -90,24 +82,14 @@ func TestOneCallOfThePluginACycle(t *testing.T) {
 	l.must(os.Chmod(notes, 0o777))
 	l.must(os.Chmod(dir, 0o755))
 	blocker := l.sbatch(1, "--nodes=8", "--exclusive", "--time=60")
-	l.eventually("the cluster is full", func() error {
-		if n := l.slurmNodes(blocker); n != 8 {
-			return fmt.Errorf("%d nodes", n)
-		}
-		return nil
-	})
+	l.onNodes(blocker, 8)
 	var jobs []uint32
 	for _, where := range [][]string{{"--partition=left"}, {"--partition=left"}, {"--partition=right"}, {"--partition=left", "--constraint=big"}, {"--partition=right"}, {"--partition=all"}} {
 		jobs = append(jobs, l.submit("2@10m,3@10m", where...))
 	}
-	l.eventually("all have plans", func() error {
-		for _, id := range jobs {
-			if job, err := l.Job(context.Background(), id); err != nil || len(job.Plan) == 0 {
-				return fmt.Errorf("job %d: %v %s", id, err, job.Reason)
-			}
-		}
-		return nil
-	})
+	for _, id := range jobs {
+		l.planned(id)
+	}
 	l.use("evil", map[string]string{"note": notes + "/calls"})
 	l.eventually("ten cycles", func() error {
 		if n := l.strategy("evil").Plans; n < 10 {

@@ -217,18 +217,8 @@ func TestEvilStrategies(t *testing.T) {
 	grows := l.submit("2@10m,5@10m,7@10m")
 	l.running(grows, 1)
 	waits := []uint32{l.submit("4@10m,6@10m"), l.submit("7@10m")} // behind it
-	planned := func(id uint32) (job api.Job) {
-		l.t.Helper()
-		l.eventually(fmt.Sprintf("job %d has a plan", id), func() (err error) {
-			if job, err = l.Job(context.Background(), id); err == nil && len(job.Plan) == 0 {
-				err = errors.New(job.Reason)
-			}
-			return err
-		})
-		return job
-	}
 	for _, id := range waits {
-		planned(id)
+		l.planned(id)
 	}
 	modes := []string{"killed", "exit", "panic", "hang", "stop", "garbage", "empty", "overfull", "moves-pinned", "too-early", "too-late",
 		"nan", "overflow", "few", "many", "few-steps", "unfit", "gigabyte", "leak", "forks-and-exits"}
@@ -290,8 +280,7 @@ func TestEvilStrategies(t *testing.T) {
 	l.use("noX", nil)
 	l.held(grows, 2, 5, 7)
 	for _, id := range append(waits, grows) {
-		l.cancel(id)
-		l.ended(id)
+		l.end(id)
 	}
 	l.clean()
 	l.stop()
@@ -309,12 +298,7 @@ func TestSearchGains(t *testing.T) {
 	measured := func(name string) (promised api.Trial, makespan time.Duration) {
 		l.use("noX", nil)
 		blocker := l.sbatch(1, "--nodes=8", "--exclusive", "--time=60")
-		l.eventually("the cluster is full", func() error {
-			if n := l.slurmNodes(blocker); n != 8 {
-				return fmt.Errorf("%d nodes", n)
-			}
-			return nil
-		})
+		l.onNodes(blocker, 8)
 		var jobs []uint32
 		for _, profile := range []string{"4@8s", "4@8s", "3@8s,4@8s"} {
 			seconds := strings.Count(profile, "@") * 8
@@ -324,14 +308,9 @@ func TestSearchGains(t *testing.T) {
 			}
 			jobs = append(jobs, l.submit(profile, wrap))
 		}
-		l.eventually("all have plans", func() error {
-			for _, id := range jobs {
-				if job, err := l.Job(context.Background(), id); err != nil || len(job.Plan) == 0 {
-					return fmt.Errorf("job %d: %v %s", id, err, job.Reason)
-				}
-			}
-			return nil
-		})
+		for _, id := range jobs {
+			l.planned(id)
+		}
 		promised, err := l.TryStrategy(l.ctx(), "search", api.StrategyRequest{})
 		l.must(err)
 		l.use(name, nil)

@@ -47,8 +47,7 @@ while :; do sleep 1; done`)
 			l.t.Errorf("it has %d nodes, want 2", job.Nodes)
 		}
 		l.cancel(late)
-		l.cancel(other)
-		l.ended(other)
+		l.end(other)
 	})
 	l.run("never ends its last step: cancelled once others are promised its nodes", func(l *lab) {
 		late := l.submit("6@5s", "--output="+dir+"/last", `--wrap=trap 'echo warned' URG; while :; do sleep 1; done`)
@@ -60,7 +59,6 @@ while :; do sleep 1; done`)
 		if job := l.ended(late); job.EndState != "CANCELLED" {
 			l.t.Errorf("it ended %s, want CANCELLED", job.EndState)
 		}
-		l.cancel(other)
-		l.ended(other)
+		l.end(other)
 	})
 }
