@@ -125,22 +125,4 @@ func TestChange(t *testing.T) {
 			l.end(id)
 		})
 	}
-	l.run("parked", func(l *lab) {
-		first := l.submit("8@40s")
-		l.running(first, 1)
-		id := l.submit("2@5s,3@5s")
-		l.planned(id)
-		l.accepted(id, api.ChangeRequest{Update: &api.Update{Profile: "3@5m,5@1m"}})
-		r, err := l.record(id)
-		if err != nil || r.NumNodes != 3 || r.TimeLimit < 6*time.Minute {
-			t.Errorf("%d nodes for %v (%v), want 3", r.NumNodes, r.TimeLimit, err)
-		}
-		l.end(first)
-		l.running(id, 1)
-		if n := l.slurmNodes(id); n != 3 {
-			t.Errorf("it began on %d nodes, want 3", n)
-		}
-		l.has(l.next(id, 1), 5)
-		l.end(id)
-	})
 }

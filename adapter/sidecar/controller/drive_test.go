@@ -11,7 +11,6 @@ import (
 	"github.com/evoslurm/evoslurm/adapter/internal/config"
 	"github.com/evoslurm/evoslurm/adapter/internal/drivemode"
 	"github.com/evoslurm/evoslurm/adapter/job/request"
-	"github.com/evoslurm/evoslurm/adapter/sidecar/store"
 	"github.com/evoslurm/evoslurm/slurmctl"
 	"github.com/evoslurm/evoslurm/slurmctl/slurmtest"
 )
@@ -156,15 +155,6 @@ func TestCompanion(t *testing.T) {
 				}
 				l.end(id)
 			})
-			l.run("companions end with the base job", func(l *lab) {
-				id := l.submit("1@5s,4@60s")
-				l.running(id, 1)
-				a := l.next(id, 1)
-				if len(a.Parts) != 2 {
-					l.t.Fatalf("%d parts, want the base job and a companion", len(a.Parts))
-				}
-				l.end(id)
-			})
 			l.run("a lost companion is replaced", func(l *lab) {
 				id := l.submit("1@5s,3@60s")
 				l.running(id, 1)
@@ -196,22 +186,6 @@ func TestChain(t *testing.T) {
 		}
 		if job := l.ended(ids[0]); job.EndState != "COMPLETED" {
 			l.t.Errorf("it ended %s", job.EndState)
-		}
-	})
-	l.run("jobs of it are requeued", func(l *lab) {
-		const once = `[ "$SLURM_RESTART_COUNT" ] || exec sleep 600; sleep 1`
-		ids := l.submitChain("1@10s,4@10s,2@10s", once, once, "sleep 1")
-		for step := range 2 {
-			l.running(ids[0], step+1)
-			l.scontrol("requeue", fmt.Sprint(ids[step]))
-		}
-		if job := l.ended(ids[0]); job.EndState != "COMPLETED" || job.Step != 3 {
-			l.t.Errorf("it ended %s in step %d, want COMPLETED in step 3", job.EndState, job.Step)
-		}
-		events, err := l.store.Events(l.ctx(), 0, 0, 1000)
-		l.must(err)
-		if n := len(slices.DeleteFunc(events, func(e store.Event) bool { return e.Kind != "requeued" })); n != 2 {
-			l.t.Errorf("%d events of 2 say that it was requeued", n)
 		}
 	})
 	l.run("a failed step ends it", func(l *lab) {

@@ -92,31 +92,6 @@ func TestIntruders(t *testing.T) {
 		l.running(id, 1)
 		l.end(id)
 	})
-	l.run("it runs there, begun while the sidecar was down", func(l *lab) {
-		id := l.submitSpec(request.Request{Begin: time.Now().Add(8 * time.Second)}, "4@60s,6@60s")
-		hold := l.hold(id, 1)
-		l.stop()
-		intruder, err := into(l, hold.Name, "--priority=1000000")
-		l.must(err)
-		l.eventually("the other job runs in the hold", func() error {
-			if state := strings.TrimSpace(l.squeue(number(intruder), "%T %v")); state != "RUNNING "+hold.Name {
-				return errors.New(state)
-			}
-			return nil
-		})
-		l.start()
-		l.sentAway(intruder)
-		job := l.running(id, 1)
-		nodes, err := slurmctl.ExpandNodes(job.NodeList)
-		l.must(err)
-		theirs := strings.TrimSpace(l.squeue(number(intruder), "%N"))
-		if job.Nodes != 4 || theirs == "" || slices.Contains(nodes, theirs) {
-			l.t.Errorf("the job has %v, the intruder %q", nodes, theirs)
-		}
-		l.has(l.next(id, 1), 6)
-		l.cancelAll(intruder)
-		l.end(id)
-	})
 	l.run("a reservation of the site's that is named as a hold", func(l *lab) {
 		const name = "evo_99999_1_1"
 		l.must(l.slurm.CreateReservation(l.ctx(), slurmctl.ReservationRequest{Name: name, End: time.Now().Add(10 * time.Minute), NodeCount: 4, Users: []string{l.user(0).Name}}))
