@@ -144,6 +144,7 @@ func (h *history) sum() {
 
 // watch writes what the core has done.
 func (h *history) watch(_ time.Time, _ []msg.Input, effects []msg.Effect) {
+	h.checks.asks = onlyAsks(effects)
 	h.checks.checkThreshold(effects)
 	h.follow(effects)
 	if h.out == io.Discard {
