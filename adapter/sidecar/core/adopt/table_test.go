@@ -1,0 +1,132 @@
+package adopt
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/evoslurm/evoslurm/adapter/api"
+	"github.com/evoslurm/evoslurm/adapter/internal/config"
+	"github.com/evoslurm/evoslurm/adapter/sidecar/core/msg"
+	"github.com/evoslurm/evoslurm/adapter/sidecar/core/state"
+	"github.com/evoslurm/evoslurm/adapter/sidecar/core/state/statetest"
+	"github.com/evoslurm/evoslurm/slurmctl"
+)
+
+// TestAdopted checks which Slurm jobs are taken for evolving ones, and which are refused, by the words that evosqueue
+// shows. The request of a job has been read, and its user is known.
+func TestAdopted(t *testing.T) {
+	const marked = "evo:v2;p=1@10m,2@10m;;"
+	for name, c := range map[string]struct {
+		comment string
+		change  func(b *statetest.Bench, r *slurmctl.Job)
+		want    string // what it is adopted as, or why it is refused; "": neither
+	}{
+		"a marked job":                  {marked, nil, "1@10m,2@10m by merge"},
+		"a companion by its own wish":   {"evo:v2;p=1@10m,2@10m;d=companion;;", nil, "1@10m,2@10m by companion"},
+		"a stock job":                   {"", nil, ""},
+		"a comment of its user":         {"my evo job", nil, ""},
+		"it runs already":               {marked, func(_ *statetest.Bench, r *slurmctl.Job) { r.State, r.NodeList = slurmctl.Running, []string{"n1"} }, "1@10m,2@10m by merge"},
+		"its nodes are coming up":       {marked, func(_ *statetest.Bench, r *slurmctl.Job) { r.State = slurmctl.Configuring }, "1@10m,2@10m by merge"},
+		"it is completing":              {marked, func(_ *statetest.Bench, r *slurmctl.Job) { r.State = slurmctl.Completing }, ""},
+		"it has ended":                  {marked, func(_ *statetest.Bench, r *slurmctl.Job) { r.State = slurmctl.Completed }, ""},
+		"several tasks":                 {marked, func(_ *statetest.Bench, r *slurmctl.Job) { r.ArrayTasks = 2 }, ""},
+		"a task of an array":            {marked, func(_ *statetest.Bench, r *slurmctl.Job) { r.Display = "7_1" }, "refused: job arrays cannot be planned yet: submit each task with evosbatch"},
+		"of a heterogeneous job":        {marked, func(_ *statetest.Bench, r *slurmctl.Job) { r.Heterogenous = true }, "refused: heterogeneous jobs cannot be planned yet: submit each component with evosbatch"},
+		"a partition without such jobs": {marked, func(b *statetest.Bench, _ *slurmctl.Job) { b.Config.Partitions = []string{"other"} }, ""},
+		"one of its partitions has them": {marked, func(b *statetest.Bench, r *slurmctl.Job) {
+			b.Config.Partitions = []string{"main"}
+			r.Partition = "other,main"
+		}, "1@10m,2@10m by merge"},
+		"it ended the sidecar before": {marked, func(b *statetest.Bench, r *slurmctl.Job) {
+			b.Aside[9] = msg.Aside{Job: 9, Submitted: r.SubmitTime, Why: "no"}
+		}, "refused: set aside: no"},
+		"its number did, for another job": {marked, func(b *statetest.Bench, r *slurmctl.Job) {
+			b.Aside[9] = msg.Aside{Job: 9, Submitted: r.SubmitTime.Add(-time.Second), Why: "no"}
+		}, "1@10m,2@10m by merge"},
+		"it was refused before": {marked, func(b *statetest.Bench, _ *slurmctl.Job) {
+			b.Refused[9] = state.Refused{Job: api.Job{ID: 9, Reason: "before"}}
+		}, "before"},
+		"its user is not known":             {marked, func(b *statetest.Bench, _ *slurmctl.Job) { b.Asked[9].UserErr = errors.New("no such user") }, "refused: no such user"},
+		"its request is not understood":     {marked, func(b *statetest.Bench, _ *slurmctl.Job) { b.Asked[9].Err = errors.New("garbled") }, "refused: garbled"},
+		"its request is not read yet":       {marked, func(b *statetest.Bench, _ *slurmctl.Job) { delete(b.Asked, 9) }, ""},
+		"its claim is all nodes":            {"evo:v2;p=1@10m;g=4;;", nil, "1@10m by merge"},
+		"its claim is more":                 {"evo:v2;p=1@10m;g=5;;", nil, "refused: its claim (--max-nodes) is 5 nodes, and the cluster has 4: ask for fewer"},
+		"a claim below its profile":         {"evo:v2;p=1@10m,3@10m;g=2;;", nil, "refused: "},
+		"a marker that is cut off":          {"evo:v2;p=1@10m,2@1", nil, "refused: damaged marker: it has no end"},
+		"a marker with a wrong profile":     {"evo:v2;p=0@10m;;", nil, "refused: "},
+		"a marker with an unknown field":    {"evo:v2;p=1@10m;!=1;;", nil, "refused: "},
+		"a step of more nodes than any":     {"evo:v2;p=2147483648@10m;;", nil, "refused: "},
+		"a step that lasts too long":        {"evo:v2;p=1@9223372036854775807;;", nil, "refused: "},
+		"merge where it cannot work":        {"evo:v2;p=1@10m,2@10m;d=merge;;", func(b *statetest.Bench, _ *slurmctl.Job) { b.MayUpdate(false) }, "refused: drive mode merge cannot work here: "},
+		"it shrinks where that cannot work": {"evo:v2;p=2@10m,1@10m;;", func(b *statetest.Bench, _ *slurmctl.Job) { b.MayUpdate(false) }, "refused: "},
+		"a link without its first job":      {"evo:v2;p=1@10m,2@10m;d=chain;i=1;;", nil, ""}, // evosbatch is still at it
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := statetest.New(t, 4)
+			b.Drive, b.DriveReason = "merge", "all is there"
+			r := b.Stock(9, 1, 1, time.Hour)
+			r.UID, r.User, r.Comment, r.StartTime = 1000, "user", c.comment, b.Now.Add(Parked)
+			b.Asked[9] = &state.RequestRead{Known: true, User: &slurmctl.User{Name: "user", UID: 1000}}
+			b.Scripts[9] = &state.Script{Known: true} // it asks for nothing
+			if c.change != nil {
+				c.change(b, r)
+			}
+			Adopt(b.Core, b.Seen)
+			got := b.Refused[9].Reason
+			for _, j := range b.Active {
+				got += fmt.Sprintf("%s by %s", j.Profile, j.Drive)
+			}
+			if got != c.want && (!strings.HasSuffix(c.want, ": ") || !strings.HasPrefix(got, c.want)) {
+				t.Errorf("%q, want %q", got, c.want)
+			}
+		})
+	}
+}
+
+// TestLeaves checks what becomes of a refused job after give_up, which is ten minutes here.
+func TestLeaves(t *testing.T) {
+	const letGo = `update 9 start=now comment=Evoslurm does not drive this job: refused: no`
+	for name, c := range map[string]struct {
+		policy config.Undriven
+		change func(b *statetest.Bench, r *slurmctl.Job)
+		after  time.Duration
+		want   string
+	}{
+		"a second too early": {config.UndrivenRelease, nil, 10*time.Minute - time.Second, ""},
+		"it is released":     {config.UndrivenRelease, nil, 10 * time.Minute, letGo},
+		"it is cancelled":    {config.UndrivenCancel, nil, 10 * time.Minute, "cancel [9]"},
+		"it is kept":         {config.UndrivenKeep, nil, 10 * time.Hour, ""},
+		"it runs":            {config.UndrivenCancel, func(_ *statetest.Bench, r *slurmctl.Job) { r.State = slurmctl.Running }, 10 * time.Minute, ""},
+		"its user holds it":  {config.UndrivenRelease, func(_ *statetest.Bench, r *slurmctl.Job) { r.Priority = 0 }, 10 * time.Minute, letGo},
+		"Slurm has lost it":  {config.UndrivenRelease, func(b *statetest.Bench, _ *slurmctl.Job) { delete(b.Seen.ByID, 9) }, 10 * time.Minute, ""},
+		"a text that mimics marker": {config.UndrivenRelease, func(b *statetest.Bench, _ *slurmctl.Job) {
+			in := b.Refused[9]
+			in.Reason = "evo:v2;p=1@1m;;"
+			b.Refused[9] = in
+		}, 10 * time.Minute, "update 9 start=now comment=Evoslurm does not drive this job: evo v2;p=1@1m;;"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := statetest.New(t, 4)
+			b.Config.Undriven, b.Config.GiveUp = c.policy, 10*time.Minute
+			r := b.Stock(9, 1, 1, time.Hour)
+			r.Comment, r.StartTime = "evo:v2;p=1@1m;;", b.Now.Add(Parked)
+			Refuse(b.Core, r, errors.New("no"))
+			b.Tasks()
+			if c.change != nil {
+				c.change(b, r)
+			}
+			b.Later(c.after)
+			LeaveRefused(b.Core, b.Seen)
+			if got := strings.Join(b.Tasks(), "; "); got != c.want {
+				t.Errorf("%q, want %q", got, c.want)
+			}
+			b.Later(time.Second)
+			if LeaveRefused(b.Core, b.Seen); c.want != "" && len(b.Tasks()) > 0 {
+				t.Error("it is tried again at once")
+			}
+		})
+	}
+}
