@@ -10,6 +10,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -48,8 +49,14 @@ func mutants(t *testing.T) (all []mutant) {
 func TestMutants(t *testing.T) {
 	began := time.Now()
 	found := foundLast(t)
+	var saved sync.Mutex // of found and its file
+	t.Cleanup(func() {
+		t.Logf("%v, %v of processor time", time.Since(began).Round(time.Second), (processorTime(t, syscall.RUSAGE_SELF) + processorTime(t, syscall.RUSAGE_CHILDREN)).Round(time.Second))
+	})
 	for _, m := range mutants(t) {
+		last := found[m.name]
 		t.Run(m.name, func(t *testing.T) {
+			t.Parallel() // a build links on one processor
 			text, err := os.ReadFile(m.file)
 			if err != nil {
 				t.Fatal(err)
@@ -58,14 +65,15 @@ func TestMutants(t *testing.T) {
 				t.Fatalf("%s has the line %d times, want once:\n%s", m.file, n, m.old)
 			}
 			if *mutate {
-				if by := m.try(t, strings.Replace(string(text), m.old, m.new, 1), found[m.name]); by != found[m.name] {
+				if by := m.try(t, strings.Replace(string(text), m.old, m.new, 1), last); by != last {
+					saved.Lock()
+					defer saved.Unlock()
 					found[m.name] = by
 					noteFound(t, found)
 				}
 			}
 		})
 	}
-	t.Logf("%v, %v of processor time", time.Since(began).Round(time.Second), (processorTime(t, syscall.RUSAGE_SELF) + processorTime(t, syscall.RUSAGE_CHILDREN)).Round(time.Second))
 }
 
 // noteFound writes foundFile.
