@@ -10,9 +10,9 @@ import (
 	"github.com/evoslurm/evoslurm/slurmctl"
 )
 
-// suspectFor is how long all jobs avoid nodes that Slurm calls idle, but gives to no job. Seen on 22.05 with
-// PrologFlags=Contain: nodes of a job that was cancelled just after its start are "busy" for the scheduler for
-// about 35 s.
+// suspectFor is how long all jobs avoid nodes that Slurm calls idle, but gives to no job. A node from which a
+// job was shrunk is refused after each exclusive job that is killed on it, until it answers a ping: after a
+// third of SlurmdTimeout at most (docs/slurm-bugs.md, 5).
 const suspectFor = 40 * time.Second
 
 // mostDoubts is how many expanders of a user in a row make all jobs avoid their nodes. The user may have
