@@ -43,11 +43,11 @@ func TestForbiddenPartition(t *testing.T) {
 			b.s.Jobs[1].Partition = "a"
 			switch at := b.startsOrNever(j); {
 			case name == "no such node": // a has none either
-				if len(j.Plan) > 0 || !strings.Contains(j.Reason.Words(), c.want) {
-					t.Errorf("planned in %v: %s", at, j.Reason.Words())
+				if len(j.Plan) > 0 || !strings.Contains(j.Reason().Words(), c.want) {
+					t.Errorf("planned in %v: %s", at, j.Reason().Words())
 				}
 			case c.want == "" && (at != 0 || slurm.PartitionFor(b.Core, b.s, j) != "b"), c.want != "" && slurm.PartitionFor(b.Core, b.s, j) != "a":
-				t.Errorf("planned in %v in partition %q: %s", at, slurm.PartitionFor(b.Core, b.s, j), j.Reason.Words())
+				t.Errorf("planned in %v in partition %q: %s", at, slurm.PartitionFor(b.Core, b.s, j), j.Reason().Words())
 			}
 			if c.want == "" {
 				return
@@ -82,8 +82,8 @@ func TestLimitsUnread(t *testing.T) {
 	b.startsIn(j)
 	plan := j.Plan
 	b.Rules = state.RuleBook{}
-	if b.plan(b.s); len(j.Plan) != len(plan) || j.Reason != state.Because(state.WhyLimitsUnread) {
-		t.Errorf("plan %v: %s", j.Plan, j.Reason.Words())
+	if b.plan(b.s); len(j.Plan) != len(plan) || j.Reason() != state.Because(state.WhyLimitsUnread) {
+		t.Errorf("plan %v: %s", j.Plan, j.Reason().Words())
 	}
 }
 

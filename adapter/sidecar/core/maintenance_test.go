@@ -38,7 +38,7 @@ func (b *bench) startsIn(j *state.Job) time.Duration {
 	b.t.Helper()
 	b.plan(b.s)
 	if len(j.Plan) == 0 {
-		b.t.Fatalf("job %d has no plan: %s", j.SlurmID, j.Reason.Words())
+		b.t.Fatalf("job %d has no plan: %s", j.SlurmID, j.Reason().Words())
 	}
 	return time.Duration(j.Plan[0].Start-b.s.Taken.Unix()) * time.Second
 }

@@ -245,7 +245,7 @@ func (w *watch) passes(r *room, x *ast.SelectorExpr, address bool) (ends bool) {
 
 // blame records a write by a room that is not the owner.
 func (w *watch) blame(r *room, at ast.Node, owner, what string) {
-	if owner == "" || owner == r.name || what == "state.Waits.Reason" {
+	if owner == "" || owner == r.name {
 		return
 	}
 	p := w.files.Position(at.Pos())

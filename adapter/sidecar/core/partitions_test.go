@@ -47,8 +47,8 @@ func TestSeveralPartitions(t *testing.T) {
 		b, j := two(t, "2@5m,6@5m")
 		in(b, j, "b", 55*time.Minute)
 		j.Profile[1].Nodes = 7
-		if b.plan(b.s); len(j.Plan) > 0 || !strings.Contains(j.Reason.Words(), "partition b has 6 nodes") {
-			t.Errorf("it has plan %v, in words: %s", j.Plan, j.Reason.Words())
+		if b.plan(b.s); len(j.Plan) > 0 || !strings.Contains(j.Reason().Words(), "partition b has 6 nodes") {
+			t.Errorf("it has plan %v, in words: %s", j.Plan, j.Reason().Words())
 		}
 	})
 	t.Run("limits of a partition", func(t *testing.T) {
@@ -90,7 +90,7 @@ func TestSeveralPartitions(t *testing.T) {
 		in(b, j, "b", 0)
 		for _, other := range b.Active {
 			if len(other.Plan) == 0 || slurm.PartitionFor(b.Core, b.s, other) == "" {
-				t.Fatalf("job %d has no plan in one partition: %s", other.SlurmID, other.Reason.Words())
+				t.Fatalf("job %d has no plan in one partition: %s", other.SlurmID, other.Reason().Words())
 			}
 		}
 	})

@@ -31,8 +31,8 @@ func TestWaitsForLower(t *testing.T) {
 		j := b.Evolving(2, 1, "2@5m,4@5m", time.Hour)
 		j.Partition, j.Record.Partition = c.partition, c.partition
 		in := b.startsIn(j)
-		if says := strings.Contains(j.Reason.Words(), "planned for the end of job 1: Slurm would suspend it"); says != c.says || c.says && in < time.Hour {
-			t.Errorf("%s: it starts in %v: %s", name, in, j.Reason.Words())
+		if says := strings.Contains(j.Reason().Words(), "planned for the end of job 1: Slurm would suspend it"); says != c.says || c.says && in < time.Hour {
+			t.Errorf("%s: it starts in %v: %s", name, in, j.Reason().Words())
 		}
 	}
 }

@@ -46,8 +46,8 @@ func TestShun(t *testing.T) {
 				t.Fatalf("it is %s", j.State)
 			}
 			if c.want == nil {
-				if j.Kept == nil || !strings.Contains(j.Reason.Words(), c.words) || len(j.Record.ExcNodes) > 0 {
-					t.Errorf("kept back: %+v, %q; leaves %v alone", j.Kept, j.Reason.Words(), j.Record.ExcNodes)
+				if j.Kept == nil || !strings.Contains(j.Reason().Words(), c.words) || len(j.Record.ExcNodes) > 0 {
+					t.Errorf("kept back: %+v, %q; leaves %v alone", j.Kept, j.Reason().Words(), j.Record.ExcNodes)
 				}
 				return
 			}

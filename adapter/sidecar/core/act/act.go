@@ -80,7 +80,7 @@ func actFirst(c *state.Core, s *state.Snapshot, j *state.Job, now time.Time) boo
 		follow.RecountSuspension(c, j)
 		return true
 	case j.Runs() && j.Asked == nil && c.Facts.StepManagers && j.Mode.Resizes:
-		j.Reason = state.Because(state.WhyRequestUnread)
+		j.WaitsFor(state.Because(state.WhyRequestUnread))
 		return true
 	}
 	return j.Runs() && carryOffer(c, s, j, now)
@@ -136,7 +136,7 @@ func SettleDetach(c *state.Core, j *state.Job, p *state.Pending, o msg.Outcome) 
 // sidecar applies the site's policy after twice the grace.
 func watchOverrun(c *state.Core, j *state.Job, now time.Time) {
 	if adopt.Lapsed(j) {
-		j.Reason = state.Saying(state.WhyLapsed, follow.LapsedWords(j))
+		j.WaitsFor(state.Because(state.WhyLapsed))
 	}
 	late := hold.Overrun(c, j, now)
 	if late < c.Config.Grace {
@@ -145,8 +145,8 @@ func watchOverrun(c *state.Core, j *state.Job, now time.Time) {
 	hold.Lapse(c, j, now)
 	if !j.Warned {
 		j.Warn()
-		if j.Reason = state.Because(state.WhyOverruns); adopt.Lapsed(j) {
-			j.Reason = state.Saying(state.WhyLapsed, follow.LapsedWords(j))
+		if j.WaitsFor(state.Because(state.WhyOverruns)); adopt.Lapsed(j) {
+			j.WaitsFor(state.Because(state.WhyLapsed))
 		}
 		c.Event(j, "overrun", map[string]any{"step": j.Step, "seconds": int(late.Seconds())})
 		c.LogJob(j).Warn("the step lasts longer than the profile says; its nodes may be taken back once others need them")

@@ -28,7 +28,7 @@ func acts(b *statetest.Bench, j *state.Job) string {
 	if tasks := b.Tasks(); len(tasks) > 0 {
 		return strings.Join(tasks, "; ")
 	}
-	return j.Reason.Words()
+	return j.Reason().Words()
 }
 
 // TestStarts checks when a queued job with a plan for now is released, and what it waits for otherwise.

@@ -15,7 +15,6 @@ import (
 func undoChange(c *state.Core, j *state.Job, why error) {
 	was := j.UndoChange()
 	state.SetMode(c, j)
-	j.Reason = state.Reason{}
 	follow.ChangeProfile(c, j)
 	c.Save(j)
 	c.StorePlan(j, was.Plan)

@@ -18,6 +18,6 @@ func SettlePark(c *state.Core, j *state.Job, p *state.Pending, o msg.Outcome) {
 		return
 	}
 	c.StorePlan(j, nil)
-	j.Reason = state.Saying(state.WhyNotStarted, limit)
+	j.WaitsFor(state.Saying(state.WhyNotStarted, limit))
 	c.NextCycle = c.Now
 }

@@ -81,15 +81,15 @@ func lendNodes(c *state.Core, s *state.Snapshot, j *state.Job, o *follow.Offer, 
 		return
 	}
 	if j.Asked == nil {
-		j.Reason = state.Because(state.WhyRequestUnread)
+		j.WaitsFor(state.Because(state.WhyRequestUnread))
 		return
 	}
 	if why := notReady(c, s, j); why != "" {
-		j.Reason = state.Saying(state.WhyExpanderUnready, why)
+		j.WaitsFor(state.Saying(state.WhyExpanderUnready, why))
 		return
 	}
 	if r, ok := hold.HoldFor(c, j, follow.LentStep); len(j.Expanders) == 0 && !j.HoldRetry.After(c.Now) && (!ok || len(msg.Without(missing, r.Nodes)) > 0) {
-		j.Reason = state.Because(state.WhyHeldSoon)
+		j.WaitsFor(state.Because(state.WhyHeldSoon))
 		return
 	}
 	bring(c, j, follow.LentStep, missing)

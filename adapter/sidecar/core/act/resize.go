@@ -20,7 +20,7 @@ import (
 // EndStep is called when a job's step has ended, by the application or by the sidecar.
 func EndStep(c *state.Core, j *state.Job, now time.Time) {
 	j.EndStep(now)
-	j.Reason = state.Reason{}
+	j.GoesOn()
 	gaveUp := j.Kept != nil && j.Kept.GivenUp
 	if gaveUp {
 		j.LetTry()
@@ -47,7 +47,7 @@ func transition(c *state.Core, s *state.Snapshot, j *state.Job, now time.Time) {
 	}
 	switch {
 	case plan.StillKept(j, now):
-		j.Reason = state.Saying(state.WhyKeptBack, j.Kept.Text)
+		j.WaitsFor(state.Because(state.WhyKeptBack))
 		return
 	case j.Kept != nil:
 		follow.TryAgain(c, s, j, now)
@@ -61,14 +61,15 @@ func transition(c *state.Core, s *state.Snapshot, j *state.Job, now time.Time) {
 	switch {
 	case len(missing) > 0:
 		if next.Start > now.Unix() && len(j.Expanders) == 0 && !early(c, s, j, missing, now.Unix()) {
-			j.Reason = state.Reason{Kind: state.WhyPlannedFor, Nodes: len(missing), At: c.Wall(time.Unix(next.Start, 0))}
+			cause := state.Reason{Kind: state.WhyPlannedFor, Nodes: len(missing), At: c.Wall(time.Unix(next.Start, 0))}
 			if j.NeedsReplan {
-				j.Reason.Text = hold.WhyAnew(j, "the step before")
+				cause.Text = hold.WhyAnew(j, "the step before")
 			}
+			j.WaitsFor(cause)
 			return
 		}
 		if !plan.SafeWith(c, s, j, now.Unix(), next.Nodes) {
-			j.Reason = state.Because(state.WhyClaimsConflict)
+			j.WaitsFor(state.Because(state.WhyClaimsConflict))
 			return
 		}
 		if extra := msg.Without(surplus, lend.KeepsLent(c, j, next, surplus)); adopt.IsMalleable(j) && len(extra) > 0 && hold.CanReturn(j, extra) {
@@ -135,14 +136,14 @@ func grow(c *state.Core, s *state.Snapshot, j *state.Job, step int, nodes []stri
 		if late := j.State == row.Waiting && c.Now.Unix() > j.Next().Start+5; suspect || late || j.State == row.Running {
 			follow.Refit(c, s, j, c.Now.Unix(), "nodes of the growth are not free in time")
 		}
-		j.Reason = state.Saying(state.WhyNodesAwaited, hold.Awaited(s, nodes, "waits for nodes that others have not given back yet"))
+		j.WaitsFor(state.Saying(state.WhyNodesAwaited, hold.Awaited(s, nodes, "waits for nodes that others have not given back yet")))
 		if j.State == row.Waiting {
 			awaitNodes(c, j.Next().Start, true)
 		}
 		return
 	}
 	if why := notBrought(c, s, j, step, nodes); why.Kind != state.WhyNothing {
-		j.Reason = why
+		j.WaitsFor(why)
 		return
 	}
 	bring(c, j, step, nodes)
@@ -187,10 +188,10 @@ func notHeld(c *state.Core, j *state.Job, step int, nodes []string) state.Reason
 // bring submits the expander that brings a job nodes, for a step or beyond its plan.
 func bring(c *state.Core, j *state.Job, step int, nodes []string) {
 	if !c.Work.RoomFor(j.UID) {
-		j.Reason = state.Because(state.WhyUserBusy)
+		j.WaitsFor(state.Because(state.WhyUserBusy))
 		return
 	}
-	j.Reason = state.Reason{Kind: state.WhyGrows, Nodes: len(nodes)}
+	j.WaitsFor(state.Reason{Kind: state.WhyGrows, Nodes: len(nodes)})
 	g := msg.Grow{Base: j.BaseID(), As: j.UID, Own: !c.Site.Root && j.User != c.Site.User, Merge: j.Mode.MergesGrowths,
 		NeedsDBD: slurmctl.ResizeNeedsSlurmdbd(c.SlurmConfig), Name: hold.NextName(c, j, step).String(), Step: step, Nodes: nodes,
 		Held: slices.Clone(j.Held), StaysInHold: j.Mode.StaysInHold, StepMgr: j.Mode.WaitsForPrologs, Expanders: slices.Clone(j.Expanders)}
@@ -237,7 +238,7 @@ func SettleGrow(c *state.Core, j *state.Job, p *state.Pending, o msg.Outcome) {
 		follow.Refit(c, c.Snapshot, j, c.Now.Unix(), "Slurm does not give it the nodes that were planned")
 	}
 	if got.NotYet != "" {
-		j.Reason = state.Saying(state.WhyExpanderQueued, got.NotYet)
+		j.WaitsFor(state.Saying(state.WhyExpanderQueued, got.NotYet))
 	}
 	if got.Parked && o.Err == nil && got.Limit == "" {
 		c.ParksIn[state.ParksKey{j.UID, p.Args.Partition, j.QOS}] = true
@@ -290,7 +291,7 @@ func notReady(c *state.Core, s *state.Snapshot, j *state.Job) string {
 
 // shrink gives nodes back, those of companions first, newest first.
 func shrink(c *state.Core, j *state.Job, surplus []string) {
-	j.Reason = state.Reason{Kind: state.WhyShrinks, Nodes: len(surplus)}
+	j.WaitsFor(state.Reason{Kind: state.WhyShrinks, Nodes: len(surplus)})
 	do := msg.Shrink{Held: slices.Clone(j.Held), Surplus: surplus, NeedsDBD: slurmctl.ResizeNeedsSlurmdbd(c.SlurmConfig)}
 	c.Do(j, "shrink", slurmctl.CompressNodes(surplus), state.KindShrink, do, state.Args{})
 }
@@ -316,7 +317,7 @@ func repair(c *state.Core, s *state.Snapshot, j *state.Job) {
 		return
 	}
 	if plan.StillKept(j, c.Now) {
-		j.Reason = state.Saying(state.WhyKeptBack, j.Kept.Text)
+		j.WaitsFor(state.Because(state.WhyKeptBack))
 		return
 	}
 	if j.Kept != nil {

@@ -20,8 +20,8 @@ func start(c *state.Core, s *state.Snapshot, j *state.Job) {
 	now := c.Now.Unix()
 	held, ok := hold.HoldFor(c, j, 1)
 	if !ok || held.Start.Unix() > now || !hold.Confirmed(c, s, j, now) {
-		if j.Reason = state.Because(state.WhyHeldSoon); j.Unheld != nil {
-			j.Reason = state.Reason{}
+		if j.WaitsFor(state.Because(state.WhyHeldSoon)); j.Unheld != nil {
+			j.GoesOn() // Why says what is not held
 		}
 		awaitNodes(c, j.Plan[0].Start, false)
 		if late := now - j.Plan[0].Start; late > 0 && late < int64(state.FastFor/time.Second) {
@@ -30,17 +30,17 @@ func start(c *state.Core, s *state.Snapshot, j *state.Job) {
 		return
 	}
 	if !slurm.FreeFor(c, s, j.Plan[0].Nodes, &j.Record) {
-		j.Reason = state.Saying(state.WhyNodesAwaited, hold.Awaited(s, j.Plan[0].Nodes, "waits for nodes that are about to be free"))
+		j.WaitsFor(state.Saying(state.WhyNodesAwaited, hold.Awaited(s, j.Plan[0].Nodes, "waits for nodes that are about to be free")))
 		awaitNodes(c, j.Plan[0].Start, false)
 		return
 	}
 	if !plan.SafeWith(c, s, j, now, j.Plan[0].Nodes) {
-		j.Reason = state.Because(state.WhyClaimsConflict)
+		j.WaitsFor(state.Because(state.WhyClaimsConflict))
 		c.NextCycle = c.Now
 		return
 	}
 	if other := promisedSince(c, j); other != nil {
-		j.Reason = state.Reason{Kind: state.WhyPromisedAway, Job: other.SlurmID}
+		j.WaitsFor(state.Reason{Kind: state.WhyPromisedAway, Job: other.SlurmID})
 		c.NextCycle = c.Now
 		return
 	}
@@ -58,10 +58,10 @@ func reshape(c *state.Core, j *state.Job, r *slurmctl.Job, step int) bool {
 		return true
 	}
 	if !c.Work.RoomFor(j.UID) {
-		j.Reason = state.Because(state.WhyUserBusy)
+		j.WaitsFor(state.Because(state.WhyUserBusy))
 		return false
 	}
-	j.Reason = state.Because(state.WhyReshaped)
+	j.WaitsFor(state.Because(state.WhyReshaped))
 	c.Do(j, "choose", j.Profile.String(), state.KindShape, u, state.Args{Seen: c.SeenIn(j, r)})
 	return false
 }
@@ -114,7 +114,7 @@ func letGo(c *state.Core, j *state.Job, id slurmctl.JobID, hold string, st row.S
 	before := j.State
 	c.Do(j, "start", hold, state.KindStart, msg.Start{Job: id, Hold: hold, Partition: partition, Gently: c.Pace.Gated}, state.Args{State: st})
 	j.Launch(id, st)
-	j.Reason = state.Because(state.WhyReleased)
+	j.WaitsFor(state.Because(state.WhyReleased))
 	if st != before {
 		c.Save(j)
 	}

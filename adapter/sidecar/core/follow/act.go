@@ -29,7 +29,6 @@ func BeginStep(c *state.Core, j *state.Job, at time.Time) {
 	}
 	late := max(at.Sub(msg.Later(time.Unix(planned.Start, 0), j.StepEnded)), 0)
 	j.BeginStep(at)
-	j.Reason = state.Reason{}
 	c.Save(j)
 	c.SaveParts(j)
 	recordAllocation(c, j, at)
@@ -48,7 +47,7 @@ func configures(c *state.Core, s *state.Snapshot, j *state.Job) {
 		requeued(c, j)
 	}
 	observeHeld(c, s, j)
-	j.Reason = state.Because(state.WhyConfiguring)
+	j.WaitsFor(state.Because(state.WhyConfiguring))
 	if j.Configuring && j.State == row.Starting {
 		return
 	}

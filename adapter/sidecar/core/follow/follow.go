@@ -40,7 +40,8 @@ func Follow(c *state.Core, s *state.Snapshot) {
 		case r == nil || r.Ended():
 			askEnd(c, j, state.KindEnd, j.BaseID())
 		case r.State == slurmctl.Completing:
-			j.Ending, j.Reason = true, state.Because(state.WhyCompleting)
+			j.Ending = true
+			j.WaitsFor(state.Because(state.WhyCompleting))
 			observeHeld(c, s, j)
 		case r.State == slurmctl.Pending:
 			j.QueuedAt = s.Taken
@@ -129,7 +130,6 @@ func Began(c *state.Core, s *state.Snapshot, j *state.Job, r *slurmctl.Job) {
 	}
 	start := state.StartedAt(r, j.QueuedAt, c.Now)
 	j.Start(r, start)
-	j.Reason = state.Reason{}
 	if j.Inferred && j.Mode.ScriptSpansSteps {
 		adopt.Recovered(c, j, adopt.RecoverStep(c, s, j))
 	}
@@ -261,7 +261,7 @@ func followChain(c *state.Core, s *state.Snapshot, j *state.Job) {
 		LinkRuns(c, s, j, r)
 		followSuspension(c, s, j)
 	case r.State == slurmctl.Configuring:
-		j.Reason = state.Because(state.WhyConfiguring)
+		j.WaitsFor(state.Because(state.WhyConfiguring))
 	}
 }
 

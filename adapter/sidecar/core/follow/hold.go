@@ -62,23 +62,8 @@ func yield(c *state.Core, j, to *state.Job) {
 	if beganFirst(j, to) < 0 {
 		j.Forgone = fmt.Sprintf("%s keeps %s: "+slurm.PinnedText, state.JobNumber(to.SlurmID), slurm.Pinned(to), slurm.Pinned(to))
 	}
-	j.Reason = state.Saying(state.WhyLapsed, LapsedWords(j))
-	c.LogJob(j).Warn(j.Reason.Words())
-}
-
-// LapsedWords describes a lapsed promise. After a restart the reason is not known until a step overruns.
-func LapsedWords(j *state.Job) string {
-	text := "nodes are no longer held for its coming steps; it is planned again when it calls next"
-	if j.Mode.StepsAreJobs {
-		text = "nodes are no longer held for its coming steps; they are planned again when it ends"
-	}
-	switch {
-	case j.Forgone != "" && j.ForgoneIn == j.Step:
-		return j.Forgone + "; " + text
-	case j.Warned:
-		return "the step lasts longer than its profile says; " + text
-	}
-	return text
+	j.WaitsFor(state.Because(state.WhyLapsed))
+	c.LogJob(j).Warn(j.Reason().Words())
 }
 
 // supposed returns until when a running job without a plan keeps each of its nodes, if it gives back the last

@@ -33,7 +33,7 @@ func KeepBack(c *state.Core, j *state.Job, limit string, to int) {
 		k.Usage = usageBeside(c.Snapshot, &j.Record)
 	}
 	j.KeepBackAgain(k)
-	j.Reason = state.Saying(state.WhyKeptBack, k.Text)
+	j.WaitsFor(state.Because(state.WhyKeptBack))
 	if j.KeptTimes == 1 {
 		c.Event(j, "kept back", map[string]any{"limit": limit, "nodes": to})
 		c.LogJob(j).WithField("limit", limit).Info(k.Text)
@@ -44,7 +44,7 @@ func KeepBack(c *state.Core, j *state.Job, limit string, to int) {
 func TryAgain(c *state.Core, s *state.Snapshot, j *state.Job, now time.Time) {
 	limit := j.Kept.Limit
 	j.LetTry()
-	j.Reason = state.Saying(state.WhyRoomUnder, limit)
+	j.WaitsFor(state.Saying(state.WhyRoomUnder, limit))
 	Refit(c, s, j, now.Unix(), "its growth was kept back by "+limit)
 }
 

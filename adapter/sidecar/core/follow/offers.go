@@ -105,7 +105,7 @@ func CloseOffer(c *state.Core, j *state.Job, st, note string) {
 	}
 	j.OfferOver(silences, c.Now.Add(again))
 	if j.State == row.Running {
-		j.Reason = state.Reason{}
+		j.GoesOn()
 	}
 	c.Event(j, kind, detail)
 	ChangeOffer(c, j, o)

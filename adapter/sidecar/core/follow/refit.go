@@ -217,11 +217,12 @@ func Refit(c *state.Core, s *state.Snapshot, j *state.Job, now int64, why string
 	if replanBefore(c, s, j, later, now, why, false) {
 		return ""
 	}
-	j.Reason = state.Saying(state.WhyNotReplanned, unfit)
+	cause := state.Saying(state.WhyNotReplanned, unfit)
 	if len(after) > len(later) {
-		j.Reason.Job = slices.MinFunc(after, beganFirst).SlurmID
+		cause.Job = slices.MinFunc(after, beganFirst).SlurmID
 	}
-	text := j.Reason.Words()
+	j.WaitsFor(cause)
+	text := cause.Words()
 	if j.Unplanned = text; text != before { // refit runs in every cycle
 		c.LogJob(j).WithField("why", why).Warn(text)
 	}

@@ -44,7 +44,8 @@ func followSuspension(c *state.Core, s *state.Snapshot, j *state.Job) {
 	case !suspended && IsSuspended(j):
 		lasted := s.Taken.Sub(j.SuspendedFrom)
 		putOff(c, j, s.Taken.Sub(j.SuspendedAt))
-		j.SuspendedAt, j.SuspendedFrom, j.Reason, j.Recount = time.Time{}, time.Time{}, state.Reason{}, true
+		j.SuspendedAt, j.SuspendedFrom, j.Recount = time.Time{}, time.Time{}, true
+		j.GoesOn()
 		c.Event(j, "resumed", map[string]any{"step": j.Step, "seconds": int(lasted.Seconds())})
 		c.LogJob(j).WithField("seconds", int(lasted.Seconds())).Info("job resumed")
 		Refit(c, s, j, s.Taken.Unix(), "it was suspended")
@@ -56,7 +57,7 @@ func followSuspension(c *state.Core, s *state.Snapshot, j *state.Job) {
 		}
 	}
 	if IsSuspended(j) {
-		j.Reason = state.Reason{Kind: state.WhySuspended, At: c.Wall(j.SuspendedFrom)}
+		j.WaitsFor(state.Reason{Kind: state.WhySuspended, At: c.Wall(j.SuspendedFrom)})
 	}
 }
 

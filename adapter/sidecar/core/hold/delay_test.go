@@ -18,7 +18,7 @@ func (b *bench) begin(j *state.Job) {
 	b.t.Helper()
 	b.plan(b.s)
 	if len(j.Plan) == 0 || j.Plan[0].Start > b.s.Taken.Unix() {
-		b.t.Fatalf("job %d does not start: %v %s", j.SlurmID, j.Plan, j.Reason.Words())
+		b.t.Fatalf("job %d does not start: %v %s", j.SlurmID, j.Plan, j.Reason().Words())
 	}
 	j.State, j.Step, j.Started, j.StepStarted = row.Running, 1, b.s.Taken, b.s.Taken
 	j.Record.State, j.Record.NodeList = slurmctl.Running, j.Plan[0].Nodes

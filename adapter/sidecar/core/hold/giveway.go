@@ -181,8 +181,8 @@ func giveWayTo(c *state.Core, j *state.Job, r *slurmctl.Job, budget time.Duratio
 	} else {
 		j.Forgo(fmt.Sprintf("a waiting job would have started more than %v later because of its holds", budget))
 	}
-	j.Reason = state.Saying(state.WhyLapsed, follow.LapsedWords(j))
-	c.LogJob(j).WithField("for", r.ID).Warn(j.Reason.Words())
+	j.WaitsFor(state.Because(state.WhyLapsed))
+	c.LogJob(j).WithField("for", r.ID).Warn(j.Reason().Words())
 }
 
 // holdsAny reports whether nodes are held for a growth of a running job.

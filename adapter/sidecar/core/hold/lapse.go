@@ -72,7 +72,7 @@ func CancelHolds(c *state.Core, k *state.OpenCall) {
 	}
 	follow.Forsake(c, j, j.Plan[j.Step-1].End)
 	j.Forgo(k.Cancel.By + " has cancelled its holds")
-	j.Reason = state.Saying(state.WhyLapsed, follow.LapsedWords(j))
+	j.WaitsFor(state.Because(state.WhyLapsed))
 	c.Event(j, "lapsed", map[string]any{"after": j.Step, "by": k.Cancel.By})
 	c.LogJob(j).WithField("by", k.Cancel.By).Warn("holds of coming steps cancelled; planning these steps again when this step ends")
 	c.NextCycle = c.Now

@@ -46,7 +46,7 @@ func SwitchNodes(c *state.Core, s *state.Snapshot) {
 		down, idle, waits := p.ToSwitch(s, h, r.Nodes, now)
 		off, on = append(off, down...), append(on, idle...)
 		if waits && h.Step == 1 && h.Job.State == row.Queued {
-			h.Job.Reason = state.Because(state.WhySwitchingOn)
+			h.Job.WaitsFor(state.Because(state.WhySwitchingOn))
 		}
 	}
 	off, on = sortedSet(off), sortedSet(on)

@@ -99,7 +99,7 @@ func admit(c *state.Core, s *state.Snapshot, list []slurm.Candidate, now int64) 
 		at, one := safeFrom(c, s, cand, begun)
 		if at > cand.Earliest {
 			cand.Earliest = at
-			j.Reason = state.Because(state.WhyClaimsConflict)
+			j.WaitsFor(state.Because(state.WhyClaimsConflict))
 		}
 		begun = append(begun, claimant{one, at, at + slurm.Seconds(cand.Record.TimeLimit)})
 	}

@@ -53,7 +53,8 @@ func Candidates(c *state.Core, s *state.Snapshot, now int64) []slurm.Candidate {
 // plannable reports whether a queued job can be planned now, and says why not. It sets the job's priority. The
 // age of a job that is over a limit of accrual does not count (see overAccrual).
 func plannable(c *state.Core, s *state.Snapshot, j *state.Job, over bool) bool {
-	if j.Reason, j.Unfit = (state.Reason{}), ""; j.Kept != nil {
+	j.GoesOn()
+	if j.Unfit = ""; j.Kept != nil {
 		if dropPlan(c, j, j.Kept.Text); StillKept(j, c.Now) {
 			return false
 		}
@@ -69,12 +70,12 @@ func plannable(c *state.Core, s *state.Snapshot, j *state.Job, over bool) bool {
 		return false
 	}
 	if j.Asked == nil {
-		j.Reason = state.Because(state.WhyRequestUnread)
+		j.WaitsFor(state.Because(state.WhyRequestUnread))
 		return false // it keeps its plan
 	}
 	if len(slurm.Partitions(j)) > 1 {
 		if _, known := slurm.RulesSince(c, time.Time{}); !known {
-			j.Reason = state.Because(state.WhyLimitsUnread)
+			j.WaitsFor(state.Because(state.WhyLimitsUnread))
 			return false // it keeps its plan
 		}
 	}
@@ -99,7 +100,7 @@ func candidateOf(c *state.Core, s *state.Snapshot, j *state.Job, now int64, unre
 		cand.Profile = j.Moldable.Alternatives[cand.Molds[0]]
 	}
 	if unread.Record != nil && len(j.Plan) == 0 && JustSubmitted(s, cand.Record) && MoreUrgent(unread, unaged(c, cand.Record)) < 0 {
-		j.Reason = state.Reason{Kind: state.WhyEarlierUnread, Job: uint32(unread.Record.ID)}
+		j.WaitsFor(state.Reason{Kind: state.WhyEarlierUnread, Job: uint32(unread.Record.ID)})
 		return slurm.Candidate{}, false
 	}
 	if !j.Begin.IsZero() {
@@ -409,6 +410,7 @@ func ExpandLimit(c *state.Core, j *state.Job) planner.ExpandLimit {
 
 // dropPlan removes a job's plan and records why.
 func dropPlan(c *state.Core, j *state.Job, why string) {
-	j.Unfit, j.Reason = why, state.Saying(state.WhyNotPlanned, why)
+	j.Unfit = why
+	j.WaitsFor(state.Because(state.WhyNotPlanned))
 	c.StorePlan(j, nil)
 }

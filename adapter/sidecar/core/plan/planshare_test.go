@@ -26,21 +26,21 @@ func TestPlanShares(t *testing.T) {
 			planned++
 			continue
 		}
-		if i == 0 || !strings.Contains(j.Reason.Words(), "is planned when earlier jobs of user have begun") {
-			t.Fatalf("job %d of the user has no plan: %q", i+1, j.Reason.Words())
+		if i == 0 || !strings.Contains(j.Reason().Words(), "is planned when earlier jobs of user have begun") {
+			t.Fatalf("job %d of the user has no plan: %q", i+1, j.Reason().Words())
 		}
 	}
 	if most := MostPlannedOfUser / (999 * (33 + 2*StepCost)); planned > most || planned < most/2 {
 		t.Errorf("%d jobs of the user are planned, want about %d", planned, most)
 	}
 	if len(other.Plan) == 0 {
-		t.Errorf("the other user's job has no plan: %s", other.Reason.Words())
+		t.Errorf("the other user's job has no plan: %s", other.Reason().Words())
 	}
 	for _, j := range greedy[:planned] { // as they leave the queue, others are planned
 		j.Record.Priority, j.Record.Reason = 0, "JobHeldUser"
 	}
 	planAll(b)
 	if len(greedy[planned].Plan) == 0 {
-		t.Errorf("the next job has no plan: %s", greedy[planned].Reason.Words())
+		t.Errorf("the next job has no plan: %s", greedy[planned].Reason().Words())
 	}
 }

@@ -76,8 +76,8 @@ func TakePlans(c *state.Core, in msg.Planned) {
 				mold(c, j, p.Choice, p.Options)
 			}
 			c.StorePlan(j, plan)
-			if why := slurm.WaitsForLower(c, c.Snapshot, j); why != "" && j.Reason.Words() == "" {
-				j.Reason = state.Saying(state.WhyWaitsForLower, why)
+			if why := slurm.WaitsForLower(c, c.Snapshot, j); why != "" && j.Reason().Words() == "" {
+				j.WaitsFor(state.Saying(state.WhyWaitsForLower, why))
 			}
 		}
 	}

@@ -93,7 +93,7 @@ func (j *Job) Failed(action string, err error, now time.Time, wall func(time.Tim
 	}
 	pause := min(250*time.Millisecond<<min(j.Failures, 11), most)
 	j.RetryAt = now.Add(pause)
-	j.Reason = Reason{Kind: WhyFailed, What: action, Tries: j.Failures, At: wall(j.RetryAt), Text: err.Error()}
+	j.WaitsFor(Reason{Kind: WhyFailed, What: action, Tries: j.Failures, At: wall(j.RetryAt), Text: err.Error()})
 }
 
 // ParksKey identifies whose expanders are parked, and where. The core learns that from the output of a user's

@@ -26,7 +26,7 @@ func (j *Job) Change(t *Target, id string, now time.Time) {
 	}
 	j.Profile, j.Moldable, j.Malleable = t.Profile, nil, t.Malleable
 	j.Changed(row.Change{ID: id, Step: ended})
-	j.Kept, j.Overdue, j.NeedsReplan, j.Warned, j.UnheldTold = nil, 0, false, false, 0
+	j.Cause, j.Kept, j.Overdue, j.NeedsReplan, j.Warned, j.UnheldTold = Reason{}, nil, 0, false, false, 0
 	j.Extend, j.Unwritten, j.Undo = j.Runs(), true, &was
 }
 
@@ -40,6 +40,7 @@ func (j *Job) UndoChange() *Restorable {
 	was := j.Undo
 	j.Undo = nil
 	*j.Job = was.Job
+	j.Cause = Reason{}
 	j.Reached, j.Release, j.Kept, j.Overdue, j.NeedsReplan = was.Reached, was.Release, was.Kept, was.Overdue, was.NeedsReplan
 	return was
 }

@@ -96,7 +96,7 @@ func (j *Job) Due() time.Time {
 
 // Why returns every reason that the job shows for its current state.
 func (c *Core) Why(j *Job) string {
-	parts := []string{j.Reason.Words(), j.Note, ""}
+	parts := []string{j.Reason().Words(), j.Note, ""}
 	if j.Unheld != nil && j.Kept == nil {
 		parts[2] = j.Unheld.Words(c)
 	}

@@ -50,7 +50,7 @@ func (j *Job) BeginStep(at time.Time) {
 // inStep records that a step has begun.
 func (j *Job) inStep(at time.Time) {
 	j.State, j.StepStarted, j.StepEnded = row.Running, at, time.Time{}
-	j.Kept, j.KeptTimes = nil, 0
+	j.Cause, j.Kept, j.KeptTimes = Reason{}, nil, 0
 	j.Warned, j.Overdue, j.NeedsReplan = false, 0, false
 }
 

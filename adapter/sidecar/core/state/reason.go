@@ -7,11 +7,17 @@ import (
 
 // Waits holds why a job waits. Owner: state.
 type Waits struct {
-	Reason    Reason    // why it is in its current state
+	Cause     Reason    // the last cause that a decision found, without what Job.Reason adds
 	Note      string    // anything else to show about it
 	Kept      *KeptBack // its start or growth that a limit keeps back; nil: nothing is kept back
 	KeptTimes int       // how often in a row it was kept back
 }
+
+// WaitsFor records what the job waits for. The last cause of a step counts.
+func (w *Waits) WaitsFor(cause Reason) { w.Cause = cause }
+
+// GoesOn records that nothing keeps the job from going on as planned.
+func (w *Waits) GoesOn() { w.Cause = Reason{} }
 
 // KeepBack records what keeps the job's start or growth back.
 func (w *Waits) KeepBack(k *KeptBack) { w.Kept = k }
@@ -27,6 +33,35 @@ func (w *Waits) LetTry() { w.Kept = nil }
 
 // Remark records what else users should know.
 func (w *Waits) Remark(text string) { w.Note = text }
+
+// Reason returns why the job is in its current state: the last cause, with what other facts say about it.
+func (j *Job) Reason() Reason {
+	r := j.Cause
+	switch {
+	case r.Kind == WhyKeptBack && j.Kept != nil:
+		r.Text = j.Kept.Text
+	case r.Kind == WhyNotPlanned:
+		r.Text = j.Unfit
+	case r.Kind == WhyLapsed:
+		r.Text = j.lapsed()
+	}
+	return r
+}
+
+// lapsed describes a lapsed promise. After a restart the reason is not known until a step overruns.
+func (j *Job) lapsed() string {
+	text := "nodes are no longer held for its coming steps; it is planned again when it calls next"
+	if j.Mode.StepsAreJobs {
+		text = "nodes are no longer held for its coming steps; they are planned again when it ends"
+	}
+	switch {
+	case j.Forgone != "" && j.ForgoneIn == j.Step:
+		return j.Forgone + "; " + text
+	case j.Warned:
+		return "the step lasts longer than its profile says; " + text
+	}
+	return text
+}
 
 // Reason holds why a job is in its current state: a kind, and the values for the kind's words. It is a plain
 // value; words makes the sentence that evosqueue shows.

@@ -161,7 +161,7 @@ func SettleIntent(c *Core, j *Job, intent *row.Intent, o msg.Outcome) bool {
 // notWritten is called when the intent of an action on a job could not be written.
 func (c *Core) notWritten(j *Job) {
 	j.RetryAt = c.Now.Add(time.Second)
-	j.Reason = Because(whyDatabaseNotWritable)
+	j.WaitsFor(Because(whyDatabaseNotWritable))
 	if j.State == row.Starting { // Slurm has not been asked
 		j.NotLaunched()
 		c.Save(j)

@@ -98,7 +98,7 @@ func TestNextTwice(t *testing.T) {
 func TestWithdrawn(t *testing.T) {
 	b, j := grows(t)
 	Called(b.Core, msg.Call{ID: 1, Job: 1, Next: &api.NextRequest{From: 1}})
-	j.Reason = state.Because(state.WhyHeldSoon)
+	j.WaitsFor(state.Because(state.WhyHeldSoon))
 	for _, c := range []struct {
 		id   uint64
 		want []string

@@ -397,7 +397,6 @@ func MakeChange(c *state.Core, j *state.Job, t *state.Target, id string) {
 		c.Event(j, "step ended", map[string]any{"step": j.Step, "expected": c.WallSecond(j.Expected())})
 	}
 	j.Change(t, id, c.Now)
-	j.Reason = state.Reason{}
 	follow.ChangeProfile(c, j)
 	c.Save(j)
 	c.StorePlan(j, t.Plan)

@@ -187,7 +187,7 @@ func (b *Bench) Plans(j *state.Job, steps ...string) {
 // Planned returns a job's plan in the form that Plans takes, or why there is none.
 func Planned(j *state.Job) string {
 	if len(j.Plan) == 0 {
-		return strings.TrimSpace("no plan: " + j.Reason.Words())
+		return strings.TrimSpace("no plan: " + j.Reason().Words())
 	}
 	steps := make([]string, len(j.Plan))
 	for i, p := range j.Plan {
