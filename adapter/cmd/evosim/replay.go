@@ -16,9 +16,9 @@ import (
 )
 
 func replayCommand() *cobra.Command {
-	var until, job, why string
+	var from, until, job, why string
 	cmd := &cobra.Command{
-		Use:   "replay [--until=TIME] [--job=ID | --why=ID] FILE|FOLDER",
+		Use:   "replay [--from=TIME] [--until=TIME] [--job=ID | --why=ID] FILE|FOLDER",
 		Short: "Replay a recording through the sidecar's core",
 		Long: `Replay a recording of evoslurmd (recorder.dir in its configuration) through the sidecar's
 decision core: from a file to the last one of the same run, or the newest run of a folder.
@@ -26,7 +26,9 @@ If the core decides differently, the command prints the first different effect, 
 time, input and both effects, and exits with 1.
 
 --until stops at a time: 2026-11-22T15:04:05, 15:04:05 of the recording's first day, or
-1h30m after its beginning. --job shows what concerns a job, as it happens. --why explains
+1h30m after its beginning. --from shows and counts only steps from a time on. The replay
+then begins with the last file before it that has the core's state, as all files but the
+first of a run do, unless the state is too large. --job shows what concerns a job, as it happens. --why explains
 in words where a job is at the end, and the reasons of each decision about it.
 
 An incomplete recording (the sidecar was killed, or still runs) is replayed as far as it is
@@ -34,9 +36,10 @@ whole. The command rejects recordings of another version, changed recordings, an
 files.`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return replay(cmd, args[0], until, job, why)
+			return replay(cmd, args[0], from, until, job, why)
 		},
 	}
+	cmd.Flags().StringVar(&from, "from", "", "where to begin: a time, or a duration from the beginning")
 	cmd.Flags().StringVar(&until, "until", "", "where to stop: a time, or a duration from the beginning")
 	cmd.Flags().StringVar(&job, "job", "", "show what concerns this job")
 	cmd.Flags().StringVar(&why, "why", "", "explain where this job is and why")
@@ -44,7 +47,7 @@ files.`,
 	return cmd
 }
 
-func replay(cmd *cobra.Command, path, until, job, why string) error {
+func replay(cmd *cobra.Command, path, from, until, job, why string) error {
 	files, err := recorder.Find(path)
 	if err != nil {
 		return err
@@ -55,10 +58,11 @@ func replay(cmd *cobra.Command, path, until, job, why string) error {
 	}
 	time.Local = time.FixedZone("", first.Zone) // what people read is in it
 	p := recorder.Player{Version: version.Of(linked)}
-	if until != "" {
-		if p.Until, err = moment(until, first.Begun); err != nil {
-			return err
-		}
+	if p.Since, err = moment("from", from, first.Begun); err != nil {
+		return err
+	}
+	if p.Until, err = moment("until", until, first.Begun); err != nil {
+		return err
 	}
 	var story recorder.Story
 	out := cmd.OutOrStdout()
@@ -86,6 +90,12 @@ func replay(cmd *cobra.Command, path, until, job, why string) error {
 	}
 	if err != nil {
 		return err
+	}
+	if p.Steps == 0 && from != "" {
+		return fmt.Errorf("--from=%s: the recording ends at %s: name an earlier time", from, p.To.Local().Format(time.DateTime))
+	}
+	if p.Missing != "" {
+		fmt.Fprintf(cmd.ErrOrStderr(), "evosim: %s: replayed on from the recorded state\n", p.Missing)
 	}
 	if p.Gap != "" {
 		fmt.Fprintf(cmd.ErrOrStderr(), "evosim: %s: effects are shown as they were recorded, not replayed\n", p.Gap)
@@ -127,8 +137,11 @@ func head(name string) (recorder.Start, error) {
 	return r.Start, nil
 }
 
-// moment returns a time that a user enters.
-func moment(text string, begun time.Time) (time.Time, error) {
+// moment returns a time that a user enters, or zero if the text is empty.
+func moment(flag, text string, begun time.Time) (time.Time, error) {
+	if text == "" {
+		return time.Time{}, nil
+	}
 	if d, err := time.ParseDuration(text); err == nil && d >= 0 {
 		return begun.Add(d), nil
 	}
@@ -143,5 +156,5 @@ func moment(text string, begun time.Time) (time.Time, error) {
 			return time.Date(begun.Year(), begun.Month(), begun.Day(), t.Hour(), t.Minute(), t.Second(), 0, time.Local), nil
 		}
 	}
-	return time.Time{}, fmt.Errorf("--until=%s: want a time such as 2026-11-22T15:04:05, 15:04:05, or 1h30m", text)
+	return time.Time{}, fmt.Errorf("--%s=%s: want a time such as 2026-11-22T15:04:05, 15:04:05, or 1h30m", flag, text)
 }

@@ -2,16 +2,20 @@ package simulate
 
 import (
 	"bytes"
+	"fmt"
 	"io"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core"
+	"github.com/evoslurm/evoslurm/adapter/sidecar/recorder"
 )
 
 // encoded returns what encodes the core before every nth step or so, and continues with the decoded one, which must
@@ -70,6 +74,76 @@ func TestStormsEncoded(t *testing.T) {
 		play(Storm(2*seed), io.Discard, playing{record: r.life(t), encode: encoded(t, seed, 20, &times)}) // without rest, which the recorder does not know
 		if r.replays(t); times == 0 || t.Failed() {
 			t.Fatalf("encoded %d times, seed %d", times, seed)
+		}
+	}
+}
+
+// stormFiles records a storm in several small files of one run.
+func stormFiles(t *testing.T) []string {
+	for range 20 {
+		seed := rand.Uint64N(1_000_000)
+		if files := recordStorm(t, seed); len(files) > 2 && strings.HasSuffix(files[len(files)-1], fmt.Sprintf("-%06d.evorec", len(files)-1)) {
+			t.Logf("seed %d", seed)
+			return files
+		}
+	}
+	t.Skip("no storm has enough steps in its last life, and fits into the folder")
+	return nil
+}
+
+// recordStorm returns the files of a storm's last life.
+func recordStorm(t *testing.T, seed uint64) []string {
+	dir := t.TempDir()
+	var r *recorder.Recorder
+	play(Storm(2*seed), io.Discard, playing{record: func(start recorder.Start) *recorder.Recorder {
+		if r != nil {
+			if err := r.Close(); err != nil {
+				t.Error(err)
+			}
+		}
+		r = recorder.New(dir, 1, "test", start)
+		r.Warn = func(err error) { t.Error(err) }
+		return r
+	}})
+	if err := r.Close(); err != nil {
+		t.Fatal(err)
+	}
+	files, err := recorder.Find(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return files
+}
+
+// TestReplayFromAnyFile checks that a recording can be replayed from each of its files, whatever was before, and over
+// a gap.
+func TestReplayFromAnyFile(t *testing.T) {
+	files := stormFiles(t)
+	for i := range files {
+		p := recorder.Player{Version: "test"}
+		if err := p.Play(files[i:]); err != nil || p.Gap != "" || p.Missing != "" || p.Core == nil {
+			t.Errorf("from file %d of %d, %d steps: %v, %q, %q", i, len(files), p.Steps, err, p.Gap, p.Missing)
+		}
+	}
+	p := recorder.Player{Version: "test"}
+	if err := p.Play(append(files[:1:1], files[2:]...)); err != nil || p.Gap != "" || !strings.Contains(p.Missing, "files are missing") {
+		t.Errorf("over a gap: %v, %q, %q", err, p.Gap, p.Missing)
+	}
+}
+
+// TestReplaySince checks that a replay can begin at any time.
+func TestReplaySince(t *testing.T) {
+	files := stormFiles(t)
+	var times []time.Time
+	all := recorder.Player{Version: "test", See: func(s recorder.Step) { times = append(times, s.At) }}
+	if err := all.Play(files); err != nil {
+		t.Fatal(err)
+	}
+	for range 5 {
+		p := recorder.Player{Version: "test", Since: times[rand.IntN(len(times))]}
+		want := len(times) - slices.IndexFunc(times, func(at time.Time) bool { return !at.Before(p.Since) })
+		if err := p.Play(files); err != nil || p.Gap != "" || p.Steps != want || !p.From.Equal(p.Since) {
+			t.Errorf("from %v: %v, %q, %d steps from %v, want %d", p.Since, err, p.Gap, p.Steps, p.From, want)
 		}
 	}
 }

@@ -96,6 +96,7 @@ func (s *Sidecar) Start() {
 		Strategy: msg.Strategy{ExpandLimit: planner.ExpandLimitOf(s.Strategy), Plugin: s.Policy != nil}}
 	if s.recorder = nil; s.Record != nil {
 		s.recorder = s.Record(start)
+		s.recorder.State = func() ([]byte, error) { return s.core.Encode() }
 	}
 	s.core = core.New(start.Site, start.Config, start.Strategy, start.Begun)
 	s.give(s.Database.books())

@@ -93,6 +93,7 @@ func New(cfg config.Config, slurm *slurmctl.Client, st *store.Store, log *logrus
 		c.recorder = recorder.New(cfg.RecorderDir(), cfg.Recorder.MiB, version,
 			recorder.Start{Begun: begun, Zone: zone, Site: site, Config: cfg, Strategy: c.strategy()})
 		c.recorder.Warn = func(err error) { log.WithError(err).Warn("what happens is not recorded") }
+		c.recorder.State = func() ([]byte, error) { return c.core.Encode() }
 	}
 	c.core = core.New(site, cfg, c.strategy(), begun)
 	if c.at, err = openHandling(cfg.Database); err != nil {

@@ -10,9 +10,8 @@
 //	why.go       why a job is where it is, in words
 //
 // A recording is a run of the sidecar: files of one name, numbered. Each begins with who
-// runs where by which configuration, and can be read by itself. The core's state cannot be
-// written down (what follows from an outcome is a function), so a replay begins where the
-// sidecar began. When a folder has more than it may, the oldest runs go, then, of the
-// present run, all but its beginning and what is newest: what is behind the gap can be
-// read, with the effects as they were, and cannot be replayed.
+// runs where by which configuration, and can be read by itself. All but the first begin with the core's
+// state, so a replay can begin with any of them. When a folder has more than it may, the oldest runs go, then,
+// of the present run, all but its beginning and what is newest. A state that would take more than an eighth of
+// the folder is left out. What is behind a gap can then be read, with the effects as they were, and not be replayed.
 package recorder

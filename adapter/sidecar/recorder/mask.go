@@ -176,6 +176,7 @@ func (m *Mask) Learn(r io.Reader, version string) error {
 func (m *Mask) Rewrite(w io.Writer, r io.Reader, version string) error {
 	var seg segment
 	err := each(r, version, func(start Start) error {
+		start.State = "" // it is full of names
 		return seg.begin(w, version, m.masked(reflect.ValueOf(start)).Interface().(Start))
 	}, func(s *Step) error {
 		c := m.masked(reflect.ValueOf(*s)).Interface().(Step)

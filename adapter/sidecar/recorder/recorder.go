@@ -19,6 +19,8 @@ const (
 	// reserved for the beginning of the current run.
 	parts = 16
 	kept  = 4
+	// mostState bounds the state in a file, before it is compressed: the bound of the folder divided by it.
+	mostState = 8
 	// flushAfter is how long steps may be only in memory.
 	flushAfter = time.Second
 	// againAfter is how long to wait before writing to a failed folder again.
@@ -29,6 +31,8 @@ const (
 // shell's loop owns it. It reports a failure once to Warn and does not disturb the sidecar.
 type Recorder struct {
 	Warn func(error)
+	// State, if set, returns the core's state. Every file but the first of a run begins with it, so that a replay can.
+	State func() ([]byte, error)
 
 	dir     string
 	most    int64 // bytes of all files
@@ -140,7 +144,7 @@ func (r *Recorder) ready(now time.Time) bool {
 	if !r.failed.IsZero() && now.Sub(r.failed) < againAfter {
 		return false
 	}
-	if err := r.open(); err != nil {
+	if err := r.open(now); err != nil {
 		r.fail(now, err)
 		return false
 	}
@@ -148,7 +152,7 @@ func (r *Recorder) ready(now time.Time) bool {
 	return true
 }
 
-func (r *Recorder) open() error {
+func (r *Recorder) open(now time.Time) error {
 	if err := os.MkdirAll(r.dir, 0o700); err != nil {
 		return err
 	}
@@ -167,8 +171,18 @@ func (r *Recorder) open() error {
 	if err != nil {
 		return err
 	}
-	r.file = f
-	return r.seg.begin(f, r.version, r.start)
+	r.file, r.start.At, r.start.State = f, now, ""
+	if r.State != nil && r.start.Number > 0 {
+		data, err := r.State()
+		if err != nil {
+			r.Warn(err) // a replay must begin before this file
+		} else if int64(len(data)) <= r.most/mostState {
+			r.start.State = string(data)
+		}
+	}
+	err = r.seg.begin(f, r.version, r.start)
+	r.start.State = "" // it may be large
+	return err
 }
 
 // prune makes room for another file.

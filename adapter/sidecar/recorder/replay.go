@@ -69,8 +69,9 @@ func (d *Difference) Error() string {
 // Player steps a core through a recording.
 type Player struct {
 	Version string
-	// Until is the time at which to stop; zero for the end.
-	Until time.Time
+	// Since is the time from which steps count and are seen; zero for the beginning. Until is the time at which to
+	// stop; zero for the end.
+	Since, Until time.Time
 	// See, if set, sees every step.
 	See func(Step)
 
@@ -79,12 +80,19 @@ type Player struct {
 	From  time.Time // of the first step
 	To    time.Time // and of the last
 	Gap   string    // why steps could be read only from some time on; "": they were replayed
+
+	Missing string // what is missing of the recording, although all steps in it were replayed; "": nothing
+	lost    string // why the core is not known
 }
 
 // Play steps a new core through all files, in order. It returns a *[Difference] if the core does
 // something else, and ErrCut, after all complete records, if the last file is truncated.
 func (p *Player) Play(files []string) error {
 	run, next := "", 0
+	files, err := p.since(files)
+	if err != nil {
+		return err
+	}
 	for i, name := range files {
 		err := p.file(name, &run, &next)
 		var differs *Difference
@@ -104,11 +112,62 @@ func (p *Player) Play(files []string) error {
 
 var errUntil = errors.New("that was the time")
 
+// since leaves out the files before the last one from which a replay can begin for Since.
+func (p *Player) since(files []string) ([]string, error) {
+	if p.Since.IsZero() {
+		return files, nil
+	}
+	from := 0
+	for i, name := range files[1:] {
+		f, err := os.Open(name)
+		if err != nil {
+			return nil, err
+		}
+		r, err := NewReader(f, p.Version)
+		_ = f.Close()
+		switch {
+		case err != nil: // the player says so when it gets there
+		case r.Start.At.After(p.Since):
+			return files[from:], nil
+		case r.Start.State != "":
+			from = i + 1
+		}
+	}
+	return files[from:], nil
+}
+
 // lose records that the core's state is no longer known.
 func (p *Player) lose(why string) {
-	if p.Core, p.Gap = nil, why; p.Steps > 0 {
-		p.Gap = fmt.Sprintf("%s, after %s", why, p.To.Format(time.RFC3339))
+	if p.Core, p.lost = nil, why; p.Steps > 0 {
+		p.lost = fmt.Sprintf("%s, after %s", why, p.To.Format(time.RFC3339))
 	}
+}
+
+// resume continues with the state at the beginning of a file, if the core's is not known.
+func (p *Player) resume(s Start) {
+	if p.Core != nil || s.State == "" {
+		return
+	}
+	c, err := core.Decode([]byte(s.State), s.Site.Version)
+	if err != nil {
+		p.lost = err.Error()
+		return
+	}
+	p.Core, p.lost, p.Missing = c, "", p.lost
+}
+
+// begin begins a file, or loses the core if it is not the next one.
+func (p *Player) begin(s Start, run string, next int) {
+	switch {
+	case run == "" && s.Number == 0:
+		p.Core = core.New(s.Site, s.Config, s.Strategy, s.Begun)
+	case run == "" && s.State != "":
+	case run == "":
+		p.lose(fmt.Sprintf("the recording's beginning is missing (this is file %d of its run)", s.Number))
+	case s.Run != run || s.Number != next && p.Core != nil:
+		p.lose("files are missing")
+	}
+	p.resume(s)
 }
 
 func (p *Player) file(name string, run *string, next *int) error {
@@ -121,14 +180,7 @@ func (p *Player) file(name string, run *string, next *int) error {
 	if err != nil {
 		return err
 	}
-	switch s := r.Start; {
-	case *run == "" && s.Number == 0:
-		p.Core = core.New(s.Site, s.Config, s.Strategy, s.Begun)
-	case *run == "":
-		p.lose(fmt.Sprintf("the recording's beginning is missing (this is file %d of its run)", s.Number))
-	case s.Run != *run || s.Number != *next && p.Core != nil:
-		p.lose("files are missing")
-	}
+	p.begin(r.Start, *run, *next)
 	*run, *next = r.Start.Run, r.Start.Number+1
 	for {
 		s, err := r.Next()
@@ -148,10 +200,15 @@ func (p *Player) file(name string, run *string, next *int) error {
 }
 
 func (p *Player) step(s Step) error {
-	if p.Steps++; p.Steps == 1 {
-		p.From = s.At
+	seen := !s.At.Before(p.Since)
+	if p.To = s.At; seen {
+		if p.Steps++; p.Steps == 1 {
+			p.From = s.At
+		}
 	}
-	p.To = s.At
+	if p.Core == nil && p.Gap == "" {
+		p.Gap = p.lost
+	}
 	if p.Core != nil {
 		given := s.Inputs
 		effects := p.Core.Step(s.At, given...)
@@ -168,7 +225,7 @@ func (p *Player) step(s Step) error {
 			}
 		}
 	}
-	if p.See != nil {
+	if p.See != nil && seen {
 		p.See(s)
 	}
 	return nil

@@ -22,7 +22,9 @@ type Start struct {
 	Run      string // when the sidecar was started: the files of one run have it in common
 	Number   int    // of the file in its run, from 0
 	Begun    time.Time
-	Zone     int // seconds east of UTC, for printed times
+	At       time.Time // when the file was begun
+	State    string    // of the core at that time; "" in the first file, and if it is too large
+	Zone     int       // seconds east of UTC, for printed times
 	Site     msg.Site
 	Config   config.Config // without secrets
 	Strategy msg.Strategy
