@@ -269,7 +269,7 @@ func adoptJob(c *state.Core, r *slurmctl.Job, sp request.Request, chain []slurmc
 		if err != nil {
 			return err
 		}
-		j.DriveBy(drive)
+		j.DriveBy(string(drive))
 		why = reason
 	}
 	state.SetMode(c, j)

@@ -11,6 +11,7 @@ import (
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/follow"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/state"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/state/statetest"
+	"github.com/evoslurm/evoslurm/adapter/sidecar/store/row"
 	"github.com/evoslurm/evoslurm/planner/malleable"
 	"github.com/evoslurm/evoslurm/slurmctl"
 )
@@ -77,7 +78,7 @@ func TestAnswers(t *testing.T) {
 func TestOffersAreBounded(t *testing.T) {
 	b, j := lends(t)
 	last := int64(0)
-	for range 3 * state.MostOffers {
+	for range 3 * row.MostOffers {
 		put(b.Core, j, follow.Offer{Kind: "grow", Nodes: 1, List: []string{"n3"}})
 		if id := j.Offers[len(j.Offers)-1].ID; id <= last {
 			t.Errorf("offer %d follows offer %d", id, last)
@@ -86,8 +87,8 @@ func TestOffersAreBounded(t *testing.T) {
 		follow.CloseOffer(b.Core, j, follow.OfferDeclined, "declined")
 		b.Skew -= time.Hour
 	}
-	if len(j.Offers) != state.MostOffers {
-		t.Errorf("%d offers are kept, want %d", len(j.Offers), state.MostOffers)
+	if len(j.Offers) != row.MostOffers {
+		t.Errorf("%d offers are kept, want %d", len(j.Offers), row.MostOffers)
 	}
 }
 

@@ -2,15 +2,11 @@ package state
 
 import (
 	"maps"
-	"slices"
 	"time"
 
 	"github.com/evoslurm/evoslurm/adapter/sidecar/store/row"
 	"github.com/evoslurm/evoslurm/slurmctl"
 )
-
-// mostChanges is how many changes of a job are remembered, so that each is made only once.
-const mostChanges = 4
 
 // Change makes a planned change of the job's request. Until Slurm has it, it can be undone.
 func (j *Job) Change(t *Target, id string, now time.Time) {
@@ -28,11 +24,6 @@ func (j *Job) Change(t *Target, id string, now time.Time) {
 	j.Changed(row.Change{ID: id, Step: ended})
 	j.Cause, j.Kept, j.Overdue, j.NeedsReplan, j.Warned, j.UnheldTold = Reason{}, nil, 0, false, false, 0
 	j.Extend, j.Unwritten, j.Undo = j.Runs(), true, &was
-}
-
-// Changed remembers a change that was made.
-func (j *Job) Changed(made row.Change) {
-	j.Changes = append(slices.Clone(j.Changes[max(len(j.Changes)-mostChanges+1, 0):]), made)
 }
 
 // UndoChange undoes the change that Slurm refused. It returns what the job is again; its plan is not restored.

@@ -192,15 +192,12 @@ func noMergeAny(c *Core, r *slurmctl.Job, sp request.Request) string {
 	return ""
 }
 
-// DriveBy records the job's drive mode. SetMode must follow.
-func (j *Job) DriveBy(drive drivemode.Mode) { j.Drive = string(drive) }
-
 // Turn makes the job grow by companions from now on.
 func (c *Core) Turn(j *Job, why error) {
 	if !j.Mode.MergesGrowths {
 		return
 	}
-	j.DriveBy(drivemode.Companion)
+	j.DriveBy(string(drivemode.Companion))
 	SetMode(c, j)
 	c.Save(j)
 	c.Event(j, "drive changed", map[string]any{"from": drivemode.Merge, "to": drivemode.Companion, "why": why.Error()})

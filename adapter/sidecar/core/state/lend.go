@@ -1,11 +1,9 @@
 package state
 
 import (
-	"slices"
 	"time"
 
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/msg"
-	"github.com/evoslurm/evoslurm/adapter/sidecar/store/row"
 	"github.com/evoslurm/evoslurm/planner/malleable"
 )
 
@@ -19,24 +17,6 @@ type Lending struct {
 // OfferOver records that an offer is over, how many it did not take in a row, and when the next one may follow.
 func (l *Lending) OfferOver(silences int, again time.Time) {
 	l.Silences, l.OfferAfter = silences, again
-}
-
-// AddOffer adds an offer to the job, and forgets old ones.
-func (j *Job) AddOffer(o row.Offer) {
-	j.Offers = append(slices.Clone(j.Offers[max(len(j.Offers)-MostOffers+1, 0):]), o)
-}
-
-// MostOffers is how many offers of a job the sidecar keeps, to count each answer once.
-const MostOffers = 4
-
-// UpdateOffer replaces an offer of the job.
-func (j *Job) UpdateOffer(o row.Offer) {
-	j.Offers = slices.Clone(j.Offers)
-	for i := range j.Offers {
-		if j.Offers[i].ID == o.ID {
-			j.Offers[i] = o
-		}
-	}
 }
 
 // Want describes a planned start or growth on a node.

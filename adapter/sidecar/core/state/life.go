@@ -5,7 +5,6 @@ import (
 
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/msg"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/store/row"
-	"github.com/evoslurm/evoslurm/planner"
 	"github.com/evoslurm/evoslurm/planner/malleable"
 	"github.com/evoslurm/evoslurm/slurmctl"
 )
@@ -15,9 +14,6 @@ import (
 
 // Launch records that one of the job's Slurm jobs was released to start.
 func (j *Job) Launch(id slurmctl.JobID, st row.State) { j.State, j.LetGo = st, id }
-
-// NotLaunched records that the job stays parked: Slurm was not asked to start it, or refused.
-func (j *Job) NotLaunched() { j.State = row.Queued }
 
 // Parked records that a released Slurm job of the job was parked again.
 func (j *Job) Parked(st row.State) { j.State, j.LetGo = st, 0 }
@@ -54,17 +50,8 @@ func (j *Job) inStep(at time.Time) {
 	j.Warned, j.Overdue, j.NeedsReplan = false, 0, false
 }
 
-// EnterStep corrects which step the job is in, and since when.
-func (j *Job) EnterStep(step int, began time.Time) { j.Step, j.StepStarted = step, began }
-
 // EndStep records that the current step has ended, and the next one's nodes are still to come.
 func (j *Job) EndStep(at time.Time) { j.State, j.StepEnded, j.Overdue = row.Waiting, at, 0 }
-
-// EndLastStep records that the application has ended the last step.
-func (j *Job) EndLastStep(at time.Time) { j.StepEnded = at }
-
-// StayInStep records that the step goes on: the growth to the next step was given up.
-func (j *Job) StayInStep() { j.State, j.StepEnded = row.Running, time.Time{} }
 
 // Requeue records that Slurm has put the job back into its queue. The job starts over, no sooner than at a time.
 func (j *Job) Requeue(again time.Time) {
@@ -87,9 +74,6 @@ func (j *Job) RequeueStep(now, again time.Time) {
 	j.LetGo, j.Readied, j.Overdue, j.Warned = 0, 0, 0, false
 	j.RetryAt = again
 }
-
-// End records that the job ended at a time, in a state of Slurm.
-func (j *Job) End(at time.Time, st string) { j.State, j.Ended, j.EndState = row.Ended, at, st }
 
 // Restarted records that the job was read from the database. It is settled if it had passed a whole cycle before,
 // and lapsed if its coming steps have no promise.
@@ -114,28 +98,6 @@ func (j *Job) AgesFrom(now time.Time) {
 		j.Begin = now
 	}
 }
-
-// Choose records the alternative of a moldable job, and reports whether it is another one than before. Until
-// Slurm starts the job, the choice is not fixed.
-func (j *Job) Choose(choice int, fixed bool) (changed bool) {
-	m := *j.Moldable
-	m.Choice, m.Fixed = choice, fixed
-	changed = choice != j.Moldable.Choice
-	j.Moldable = &m
-	if changed {
-		j.Profile = m.Alternatives[choice]
-	}
-	return changed
-}
-
-// Floor raises the profile to the nodes that the job cannot give back.
-func (j *Job) Floor(p planner.Profile) { j.Profile = p }
-
-// Delay moves the times of the current step by a time for which the job was suspended.
-func (j *Job) Delay(by time.Duration) { j.Suspended += by }
-
-// Progressed records what the application has reported in all.
-func (j *Job) Progressed(p *malleable.Progress) { j.Progress = p }
 
 // Forsake records that the promise for the coming steps is given up. They are planned again when the step ends.
 func (j *Job) Forsake() { j.Extend, j.NeedsReplan = false, true }

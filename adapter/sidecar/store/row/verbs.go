@@ -1,0 +1,77 @@
+package row
+
+import (
+	"slices"
+	"time"
+
+	"github.com/evoslurm/evoslurm/planner"
+	"github.com/evoslurm/evoslurm/planner/malleable"
+)
+
+// These verbs say what happened to a job, as far as the database keeps it. Package state has the others.
+
+// MostOffers is how many offers of a job the sidecar keeps, to count each answer once.
+const MostOffers = 4
+
+// mostChanges is how many changes of a job are remembered, so that each is made only once.
+const mostChanges = 4
+
+// NotLaunched records that the job stays parked: Slurm was not asked to start it, or refused.
+func (j *Job) NotLaunched() { j.State = Queued }
+
+// EnterStep corrects which step the job is in, and since when.
+func (j *Job) EnterStep(step int, began time.Time) { j.Step, j.StepStarted = step, began }
+
+// EndLastStep records that the application has ended the last step.
+func (j *Job) EndLastStep(at time.Time) { j.StepEnded = at }
+
+// StayInStep records that the step goes on: the growth to the next step was given up.
+func (j *Job) StayInStep() { j.State, j.StepEnded = Running, time.Time{} }
+
+// End records that the job ended at a time, in a state of Slurm.
+func (j *Job) End(at time.Time, st string) { j.State, j.Ended, j.EndState = Ended, at, st }
+
+// Choose records the alternative of a moldable job, and reports whether it is another one than before. Until
+// Slurm starts the job, the choice is not fixed.
+func (j *Job) Choose(choice int, fixed bool) (changed bool) {
+	m := *j.Moldable
+	m.Choice, m.Fixed = choice, fixed
+	changed = choice != j.Moldable.Choice
+	j.Moldable = &m
+	if changed {
+		j.Profile = m.Alternatives[choice]
+	}
+	return changed
+}
+
+// Floor raises the profile to the nodes that the job cannot give back.
+func (j *Job) Floor(p planner.Profile) { j.Profile = p }
+
+// Delay moves the times of the current step by a time for which the job was suspended.
+func (j *Job) Delay(by time.Duration) { j.Suspended += by }
+
+// Progressed records what the application has reported in all.
+func (j *Job) Progressed(p *malleable.Progress) { j.Progress = p }
+
+// Changed remembers a change that was made.
+func (j *Job) Changed(made Change) {
+	j.Changes = append(slices.Clone(j.Changes[max(len(j.Changes)-mostChanges+1, 0):]), made)
+}
+
+// AddOffer adds an offer to the job, and forgets old ones.
+func (j *Job) AddOffer(o Offer) {
+	j.Offers = append(slices.Clone(j.Offers[max(len(j.Offers)-MostOffers+1, 0):]), o)
+}
+
+// UpdateOffer replaces an offer of the job.
+func (j *Job) UpdateOffer(o Offer) {
+	j.Offers = slices.Clone(j.Offers)
+	for i := range j.Offers {
+		if j.Offers[i].ID == o.ID {
+			j.Offers[i] = o
+		}
+	}
+}
+
+// DriveBy records the job's drive mode. The core must look up its row of the table then.
+func (j *Job) DriveBy(drive string) { j.Drive = drive }
