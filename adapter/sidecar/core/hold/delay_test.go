@@ -116,6 +116,23 @@ func TestDelayBesideQueued(t *testing.T) {
 	}
 }
 
+// TestDelayBehindManyJobs: 500 earlier jobs of one user that fit nowhere take no budget from another user's job.
+func TestDelayBehindManyJobs(t *testing.T) {
+	b := newBench(t, 8)
+	b.Config.MaxDelay, b.Config.StockJobs = time.Hour, 500
+	j := b.Evolving(1, 1000, "1@7h,8@1h", 9*time.Hour)
+	b.begin(j)
+	for i := range b.Config.StockJobs {
+		b.Stock(i+100, 999, 8, 8*time.Hour)
+	}
+	b.Stock(2, 10, 1, 450*time.Minute)
+	b.see()
+	b.later(time.Second)
+	if !adopt.Lapsed(j) {
+		t.Errorf("the promise does not lapse; held up: %v", b.Delays.Jobs)
+	}
+}
+
 // TestDelayNeeded: a promise within a stock job's budget stays, though the job could start at once without it.
 func TestDelayNeeded(t *testing.T) {
 	b := newBench(t, 8)
@@ -186,7 +203,7 @@ func TestDelayCounts(t *testing.T) {
 		t.Fatalf("%v, lapsed %v: it could wait for %v", h, adopt.Lapsed(j), b.Config.MaxDelay)
 	}
 	// the step lasts longer, and the growth is planned later and later
-	for range 20 {
+	for range b.Config.StockJobs {
 		b.later(time.Minute)
 		if adopt.Lapsed(j) {
 			break

@@ -149,7 +149,7 @@ func othersFrom(c *state.Core, s *state.Snapshot) []int64 {
 }
 
 // waitingNow lists the jobs that wait for nodes, the most urgent first: stock jobs, and evolving jobs that are
-// planned for later. The list has at most stock_jobs jobs.
+// planned for later. The list has at most stock_jobs jobs, shared as by plan.ShareOut.
 func waitingNow(c *state.Core, s *state.Snapshot, now int64) []slurm.Candidate {
 	list := plan.StockCandidates(c, s, now, slurm.Turn{})
 	for _, j := range c.Active {
@@ -160,6 +160,8 @@ func waitingNow(c *state.Core, s *state.Snapshot, now int64) []slurm.Candidate {
 			list = append(list, slurm.Candidate{Job: j, Record: &j.Record, Nodes: nodes, Profile: j.Profile, Turn: slurm.Turn{plan.TierOf(c, &j.Record, false), j.Priority}})
 		}
 	}
+	plan.ShareOut(list, c.Config.StockJobs)
+	list = list[:min(len(list), c.Config.StockJobs)]
 	slices.SortStableFunc(list, plan.MoreUrgent)
-	return list[:min(len(list), c.Config.StockJobs)]
+	return list
 }

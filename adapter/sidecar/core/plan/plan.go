@@ -165,7 +165,8 @@ func MoreUrgent(a, b slurm.Candidate) int {
 	return cmp.Or(b.Turn.Compare(a.Turn), a.Record.SubmitTime.Compare(b.Record.SubmitTime), cmp.Compare(a.Record.ID, b.Record.ID))
 }
 
-// StockCandidates lists pending stock jobs that Slurm would start before the last of the evolving jobs.
+// StockCandidates lists pending stock jobs that Slurm would start before the last of the evolving jobs, the most
+// urgent first. The list has at most stock_jobs jobs, shared as by ShareOut.
 func StockCandidates(c *state.Core, s *state.Snapshot, now int64, lowest slurm.Turn) []slurm.Candidate {
 	waiting := make([]slurm.Candidate, 0, min(c.Config.StockJobs, len(s.Jobs)))
 	for i := range s.Jobs {
@@ -179,7 +180,7 @@ func StockCandidates(c *state.Core, s *state.Snapshot, now int64, lowest slurm.T
 		}
 		waiting = append(waiting, slurm.Candidate{Record: r, Turn: its})
 	}
-	slices.SortStableFunc(waiting, MoreUrgent)
+	ShareOut(waiting, c.Config.StockJobs)
 	list := make([]slurm.Candidate, 0, min(len(waiting), c.Config.StockJobs))
 	for _, w := range waiting {
 		if len(list) == c.Config.StockJobs {
@@ -201,7 +202,27 @@ func StockCandidates(c *state.Core, s *state.Snapshot, now int64, lowest slurm.T
 		count = min(max(count, 1), len(nodes))
 		list = append(list, slurm.Candidate{Record: r, Turn: its, Nodes: nodes, Profile: planner.Profile{{Duration: max(limit, 1), Nodes: count}}, Earliest: now, Rank: slurm.RankOf(c, r)})
 	}
+	slices.SortStableFunc(list, MoreUrgent)
 	return list
+}
+
+// ShareOut sorts a list before it is cut to `most` jobs: the most urgent first. If the list is longer, it puts the
+// jobs of a user after the first MostOfUser behind all others. So one user's jobs cannot push out all other jobs.
+func ShareOut(list []slurm.Candidate, most int) {
+	slices.SortStableFunc(list, MoreUrgent)
+	if len(list) <= most {
+		return
+	}
+	of, beyond := map[uint32]int{}, make([]slurm.Candidate, 0, len(list))
+	first := list[:0]
+	for _, cand := range list {
+		if of[cand.Record.UID]++; of[cand.Record.UID] > MostOfUser {
+			beyond = append(beyond, cand)
+		} else {
+			first = append(first, cand)
+		}
+	}
+	copy(list[len(first):], beyond)
 }
 
 // UntilLook is how many seconds later than planned Slurm may start a stock job. It does so when it next looks

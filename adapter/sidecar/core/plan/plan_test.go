@@ -3,6 +3,7 @@ package plan
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -169,6 +170,24 @@ func TestStockCandidates(t *testing.T) {
 				t.Errorf("%q, want %q", got, c.want)
 			}
 		})
+	}
+}
+
+// TestShareOut checks that a list that is cut has a share for each user, and that a shorter list is only sorted.
+func TestShareOut(t *testing.T) {
+	for most, want := range map[int]string{MostOfUser + 1: "1000 ×40, 2000 ×1", MostOfUser + 4: "1000 ×42, 2000 ×2", 2 * MostOfUser: "1000 ×60, 2000 ×2"} {
+		b := statetest.New(t, 4)
+		b.Config.StockJobs = most
+		for i := range 62 {
+			b.Stock(i+1, uint64(100-i), 1, time.Hour).UID = map[bool]uint32{true: 1000, false: 2000}[i < 60]
+		}
+		list, of := StockCandidates(b.Core, b.Seen, b.Now.Unix(), slurm.Turn{}), map[uint32]int{}
+		for _, cand := range list {
+			of[cand.Record.UID]++
+		}
+		if got := fmt.Sprintf("1000 ×%d, 2000 ×%d", of[1000], of[2000]); got != want || !slices.IsSortedFunc(list, MoreUrgent) {
+			t.Errorf("of %d jobs: %s, want %s, the most urgent first", most, got, want)
+		}
 	}
 }
 

@@ -26,7 +26,7 @@ var Start = time.Unix(Second, 0)
 const Parked = 10 * 365 * 24 * time.Hour
 
 // mostJobs bounds the Slurm jobs of a bench, so that pointers to their records stay valid.
-const mostJobs = 256
+const mostJobs = 600
 
 // Bench is a core without a Slurm, and what it sees: idle nodes n1, n2, … in partition main.
 type Bench struct {
