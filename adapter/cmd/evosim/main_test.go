@@ -58,7 +58,7 @@ func TestScripts(t *testing.T) {
 	}})
 }
 
-// record has a sidecar see a job through.
+// record has a sidecar see a job through, whose name would change a terminal.
 func record(t *testing.T, dir, version string) {
 	t.Helper()
 	cluster := slurmsim.New(slurmsim.Options{Nodes: 4, Accounting: true, PermitJobExpansion: true})
@@ -80,7 +80,7 @@ func record(t *testing.T, dir, version string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := s.Submit(&simulate.App{User: simulate.Alice, Name: "amr", Profile: profile}); err != nil {
+	if _, err := s.Submit(&simulate.App{User: simulate.Alice, Name: "amr\x1b[2J\u202e", Profile: profile}); err != nil {
 		t.Fatal(err)
 	}
 	cluster.Run(cluster.Now().Add(20 * time.Minute))

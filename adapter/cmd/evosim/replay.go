@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/evoslurm/evoslurm/adapter/internal/legible"
 	"github.com/evoslurm/evoslurm/adapter/internal/version"
 	"github.com/evoslurm/evoslurm/adapter/lab/evosim"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/recorder"
@@ -75,7 +76,7 @@ func replay(cmd *cobra.Command, path, from, until, job, why string) error {
 		p.See = func(s recorder.Step) {
 			for _, line := range story.See(s) {
 				if job != "" {
-					fmt.Fprintf(out, "%s  %s\n", s.At.Local().Format("2006-01-02 15:04:05.000"), line)
+					fmt.Fprintf(out, "%s  %s\n", s.At.Local().Format("2006-01-02 15:04:05.000"), legible.Printable(line, false))
 				}
 			}
 		}
