@@ -83,6 +83,9 @@ func stillIn(c *state.Core, m *moments, r *slurmctl.Job) bool {
 		}
 		m.at(r.EndTime)
 	}
+	if plan.IsComing(c, r.ID) {
+		m.at(r.SubmitTime.Add(max(c.Config.GiveUp, adopt.LeastForLinks))) // then adopt refuses an incomplete chain
+	}
 	return true
 }
 

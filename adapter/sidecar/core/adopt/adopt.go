@@ -99,6 +99,7 @@ func Add(c *state.Core, j *state.Job) {
 // Adopt takes in the jobs that have the marker of evosbatch in their comments.
 func Adopt(c *state.Core, s *state.Snapshot) {
 	clear(c.Coming)
+	c.Links = nil
 	for i := range s.Jobs {
 		r := &s.Jobs[i]
 		if own, ours := state.ParseHoldName(r.Name); ours && c.ByID[own.Job] != nil && MayBring(c, r, c.ByID[own.Job]) {
@@ -144,6 +145,9 @@ func AdoptIfAsked(c *state.Core, s *state.Snapshot, r *slurmctl.Job) {
 	c.Coming[r.ID] = r.UID
 	sp, chain, whole := wholeChain(c, s, r, sp)
 	if !whole {
+		if why := neverWhole(c, s, r, sp); why != nil {
+			Refuse(c, r, why)
+		}
 		return
 	}
 	grows := sp.Whole()
@@ -178,19 +182,6 @@ func oneJob(r *slurmctl.Job) error {
 	return nil
 }
 
-// wholeChain returns the Slurm jobs of a chain, and its request. The list is nil if the job is no chain. It returns false while
-// evosbatch is still submitting the rest of the chain, and for a link that is adopted with the chain's first job.
-func wholeChain(c *state.Core, s *state.Snapshot, r *slurmctl.Job, sp request.Request) (request.Request, []slurmctl.JobID, bool) {
-	if sp.Chain == nil {
-		return sp, nil, true
-	}
-	if sp.Chain.First == 0 {
-		chain := chainOf(c, s, r, len(sp.Profile))
-		return sp, chain, chain != nil
-	}
-	return restOfChain(c, s, r, sp)
-}
-
 // forgetRead deletes what was read about Slurm jobs that are gone or adopted.
 func forgetRead(c *state.Core, s *state.Snapshot) {
 	for id := range c.Refused {
@@ -201,6 +192,11 @@ func forgetRead(c *state.Core, s *state.Snapshot) {
 	for id, read := range c.Scripts {
 		if gone := s.ByID[id] == nil; gone && read.Tries > 0 || (gone || c.Owner(id) != nil) && read.Known {
 			delete(c.Scripts, id)
+		}
+	}
+	for id := range c.Requests {
+		if s.ByID[id] == nil || c.Owner(id) != nil {
+			delete(c.Requests, id)
 		}
 	}
 }
@@ -296,26 +292,4 @@ func checkSteps(c *state.Core, r *slurmctl.Job, sp request.Request, whole planne
 		return fmt.Errorf("a moldable job is given its nodes in its user's name, for which the sidecar must run as root, not as %s", c.Site.User)
 	}
 	return nil
-}
-
-// chainOf returns the Slurm jobs of a chain's steps, or nil while some are missing.
-func chainOf(c *state.Core, s *state.Snapshot, first *slurmctl.Job, steps int) []slurmctl.JobID {
-	ids := make([]slurmctl.JobID, steps)
-	ids[0] = first.ID
-	found := 1
-	for i := range s.Jobs {
-		r := &s.Jobs[i]
-		sp, asked, err := requestOf(c, s, r)
-		if err != nil || !asked || sp.Chain == nil || sp.Chain.First != uint32(first.ID) || r.UID != first.UID {
-			continue
-		}
-		if k := sp.Chain.Step; k >= 2 && k <= steps && ids[k-1] == 0 {
-			ids[k-1] = r.ID
-			found++
-		}
-	}
-	if found < steps {
-		return nil
-	}
-	return ids
 }

@@ -103,27 +103,11 @@ func restOfChain(c *state.Core, s *state.Snapshot, r *slurmctl.Job, sp request.R
 		}
 		return sp, nil, false
 	}
-	ids := linksOf(c, s, r, sp)
-	rest := ids[sp.Chain.Step-1:]
-	if slices.ContainsFunc(ids[:sp.Chain.Step-1], func(id slurmctl.JobID) bool { return id != 0 }) || slices.Contains(rest, 0) {
-		return sp, nil, false // adopted with an earlier link, or incomplete
+	links := linksOf(c, s, chainWith(r, sp))
+	rest := between(links, sp.Chain.Step, len(sp.Profile))
+	if len(rest) < len(sp.Profile)-sp.Chain.Step+1 || rest[0] != r.ID || links.Steps[0] < sp.Chain.Step {
+		return sp, nil, false // incomplete, or adopted with an earlier link
 	}
 	sp.Profile, sp.Moldable = slices.Clone(sp.Profile[sp.Chain.Step-1:]), nil // the chosen alternative stays
-	return sp, rest, true
-}
-
-// linksOf returns the Slurm jobs of the chain that a link belongs to, by step. It returns 0 for a step without
-// a job.
-func linksOf(c *state.Core, s *state.Snapshot, r *slurmctl.Job, sp request.Request) []slurmctl.JobID {
-	ids := make([]slurmctl.JobID, len(sp.Profile))
-	ids[sp.Chain.Step-1] = r.ID
-	for i := range s.Jobs {
-		other := &s.Jobs[i]
-		o, asked, err := requestOf(c, s, other)
-		if err == nil && asked && o.Chain != nil && o.Chain.First == sp.Chain.First && other.UID == r.UID &&
-			o.Chain.Step >= 1 && o.Chain.Step <= len(ids) && other.ID != r.ID {
-			ids[o.Chain.Step-1] = other.ID
-		}
-	}
-	return ids
+	return sp, slices.Clone(rest), true
 }

@@ -16,12 +16,28 @@ import (
 )
 
 // requestOf returns what a Slurm job that is not adopted asks of Evoslurm: from the marker in its comment or, if
-// a site's plugins removed the marker, from its script. It reports false while the script is still unread.
-func requestOf(c *state.Core, s *state.Snapshot, r *slurmctl.Job) (sp request.Request, asked bool, err error) {
-	if sp, asked, err = unbounded(c, s, r); asked && err == nil {
+// a site's plugins removed the marker, from its script. It reports false while the script is still unread. A user
+// writes how many steps there are, so the core joins and bounds the same texts only once.
+func requestOf(c *state.Core, s *state.Snapshot, r *slurmctl.Job) (request.Request, bool, error) {
+	sp, script, asked, err := textsOf(c, s, r)
+	if !asked || err != nil {
+		return sp, asked, err
+	}
+	from := state.Texts{Comment: r.Comment, Script: c.Scripts[r.ID], Nodes: len(s.Nodes)}
+	if known, ok := c.Requests[r.ID]; ok && known.From == from {
+		return known.Request, true, known.Err
+	}
+	if script != nil {
+		sp, err = sp.Join(*script)
+	}
+	if err == nil {
 		sp, err = bounded(s, sp)
 	}
-	return sp, asked, err
+	if c.Requests == nil {
+		c.Requests = map[slurmctl.JobID]state.Bounded{}
+	}
+	c.Requests[r.ID] = state.Bounded{From: from, Request: sp, Err: err}
+	return sp, true, err
 }
 
 // bounded returns a request without the alternatives and the bounds of a malleable job that need more nodes
@@ -57,30 +73,30 @@ func nonEmpty(text string) []string {
 	return []string{text}
 }
 
-// unbounded does what request does, but does not compare the numbers with the cluster.
-func unbounded(c *state.Core, s *state.Snapshot, r *slurmctl.Job) (sp request.Request, asked bool, err error) {
+// textsOf returns the request as the marker or the script has it, not yet compared with the cluster. If the
+// marker had no room for the profile, it also returns the request in the script, which fills the gaps.
+func textsOf(c *state.Core, s *state.Snapshot, r *slurmctl.Job) (sp request.Request, script *request.Request, asked bool, err error) {
 	sp, asked, err = plan.Mark(c, r)
 	switch {
 	case asked && err == nil && len(sp.Profile) > 0, errors.Is(err, request.ErrVersion):
-		return sp, asked, err
+		return sp, nil, asked, err
 	case !asked && !mayHaveLost(r, s.Taken) && !heldFor(s)[r.ID] || c.Owner(r.ID) != nil:
-		return sp, false, nil
+		return sp, nil, false, nil
 	}
 	read := ReadScript(c, r.ID)
 	switch {
 	case !read.Known:
 		c.Coming[r.ID] = r.UID
-		return request.Request{}, false, nil
+		return request.Request{}, nil, false, nil
 	case asked && err == nil: // the marker had no room for the profile
 		if read.Err != nil {
-			return request.Request{}, true, read.Err
+			return request.Request{}, nil, true, read.Err
 		}
-		sp, err = sp.Join(read.Given)
-		return sp, true, err
+		return sp, &c.Scripts[r.ID].Given, true, nil
 	case asked && (read.Err != nil || !read.Asked):
-		return request.Request{}, true, err
+		return request.Request{}, nil, true, err
 	}
-	return read.Given, read.Asked, read.Err
+	return read.Given, nil, read.Asked, read.Err
 }
 
 // mayHaveLost reports whether a job without a marker may have had one: it is parked years ahead, as evosbatch

@@ -92,6 +92,39 @@ type Script struct {
 	Again time.Time // when it is read again
 }
 
+// Texts identifies what a request comes from. Nothing else has an effect on it.
+type Texts struct {
+	Comment string
+	Script  *Script
+	Nodes   int // of the cluster
+}
+
+// Bounded holds the request in a job's texts, compared with the cluster, or why the request cannot be met.
+type Bounded struct {
+	From    Texts
+	Request request.Request
+	Err     error
+}
+
+// Chain identifies a chain by its first job, and the user of all of its jobs.
+type Chain struct {
+	First slurmctl.JobID
+	UID   uint32
+}
+
+// Links holds the jobs of a chain after its first, by step: Jobs[i] has the step Steps[i].
+type Links struct {
+	Steps  []int
+	Jobs   []slurmctl.JobID
+	Latest time.Time // when the last of them was submitted
+}
+
+// AllLinks holds the links of all chains that are not adopted.
+type AllLinks struct {
+	Of     map[Chain]Links
+	Unread map[uint32]bool // users with jobs whose scripts are unread
+}
+
 // A parked job that cannot be driven, because it was refused or because Slurm refuses to start it, would wait
 // in Slurm's queue without end. evosqueue shows the reason from the start. After give_up, the site's policy
 // (undriven) keeps the job, releases it as a stock job, or cancels it.

@@ -92,6 +92,9 @@ type Jobs struct {
 	Aside   map[slurmctl.JobID]msg.Aside    // jobs whose handling ended the sidecar
 
 	EventsOf map[uint32]Quota // events that users caused by asking
+
+	Requests map[slurmctl.JobID]Bounded `codec:"-"` // of jobs that are not adopted
+	Links    *AllLinks                  `codec:"-"` // of this cycle; nil until needed
 }
 
 // Holds contains our reservations, and those of others.
