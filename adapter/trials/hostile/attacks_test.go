@@ -52,6 +52,13 @@ sbatch -N1 --time=1 --output=/dev/null --comment='evo:v2;p=1@1;s=100000@1@1@1@1;
 for i in $(seq 6); do submit 999 '--time=40 --begin=now+1000days' || exit; done
 rm -f long.$$.sh; known $last`
 
+	// chains holds 300 first jobs of chains, with nearly as many steps as a job may have, but without any links.
+	chains = `
+{ echo '#!/bin/sh'; printf '#EVO --profile=1@1s'; printf ',2@1s,1@1s%.0s' $(seq 950); echo; echo 'sleep 30'; } >chains.$$.sh
+submit() { for i in $(seq $1); do last=$(sbatch --parsable --hold -N1 --time=40 --output=/dev/null --comment='evo:v2;script;d=chain;i=1;;' chains.$$.sh) || exit; done; }
+submit 100; last=$(sbatch --parsable --hold -N1 --output=/dev/null --comment='evo:v2;p=99@1m;;' --wrap true) || exit # refused, and so shown
+known $last; submit 200; rm -f chains.$$.sh`
+
 	// ownJob submits an evolving job of the attacker's and sets $own.
 	ownJob = `own=$(evosbatch --parsable --output=/dev/null --profile=${profile:-1@1m,2@1m} --wrap 'exec sleep 600')
 runs() { while [ "$(squeue -h -j $own -o %T)" != RUNNING ]; do sleep 0.2; done; }
@@ -472,6 +479,7 @@ var attacks = []attack{
 	{name: "comments", short: true, run: attackWith(comments)},
 	{name: "node lists", short: true, run: attackWith(nodeLists)},
 	{name: "long profiles", run: served(attackWith(longProfiles))},
+	{name: "chains", run: served(attackWith(chains))},
 	{name: "greed", short: true, alone: true, run: attackWith(greed)},
 	{name: "forged output", short: true, alone: true, run: growing(forgedOutput)},
 	{name: "stopped commands", run: growing(stoppedCommands)},
