@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"strconv"
 	"time"
@@ -12,6 +13,7 @@ import (
 	"github.com/evoslurm/evoslurm/adapter/internal/legible"
 	"github.com/evoslurm/evoslurm/adapter/internal/version"
 	"github.com/evoslurm/evoslurm/adapter/lab/evosim"
+	"github.com/evoslurm/evoslurm/adapter/sidecar/core/msg"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/recorder"
 	"github.com/evoslurm/evoslurm/slurmctl"
 )
@@ -29,8 +31,10 @@ time, input and both effects, and exits with 1.
 --until stops at a time: 2026-11-22T15:04:05, 15:04:05 of the recording's first day, or
 1h30m after its beginning. --from shows and counts only steps from a time on. The replay
 then begins with the last file before it that has the core's state, as all files but the
-first of a run do, unless the state is too large. --job shows what concerns a job, as it happens. --why explains
-in words where a job is at the end, and the reasons of each decision about it.
+first of a run do, unless the state is too large.
+
+--job shows what concerns a job, as it happens. --why explains in words where a job is at
+the end, and the reasons of each decision about it.
 
 An incomplete recording (the sidecar was killed, or still runs) is replayed as far as it is
 whole. The command rejects recordings of another version, changed recordings, and other
@@ -102,22 +106,30 @@ func replay(cmd *cobra.Command, path, from, until, job, why string) error {
 		fmt.Fprintf(cmd.ErrOrStderr(), "evosim: %s: effects are shown as they were recorded, not replayed\n", p.Gap)
 	}
 	if why != "" {
-		known := false
-		if p.Core != nil {
-			known = story.Why(out, p.To.Local(), p.Core.View())
-		} else {
-			known = story.Why(out, p.To.Local(), nil)
-		}
-		if !known {
-			return fmt.Errorf("the recording knows no job %s until %s", why, p.To.Local().Format(time.DateTime))
-		}
-		return nil
+		return explain(out, &p, &story, why)
 	}
+	return conclude(out, &p)
+}
+
+// explain writes where a job is at the end of a replay, and why.
+func explain(out io.Writer, p *recorder.Player, story *recorder.Story, job string) error {
+	var view *msg.View
+	if p.Core != nil {
+		view = p.Core.View()
+	}
+	if !story.Why(out, p.To.Local(), view) {
+		return fmt.Errorf("the recording knows no job %s until %s", job, p.To.Local().Format(time.DateTime))
+	}
+	return nil
+}
+
+// conclude writes how much was replayed.
+func conclude(out io.Writer, p *recorder.Player) error {
 	verdict := "the same effects"
 	if p.Gap != "" {
 		verdict = "read"
 	}
-	_, err = fmt.Fprintf(out, "%d steps from %s to %s: %s\n", p.Steps, p.From.Local().Format(time.DateTime), p.To.Local().Format(time.DateTime), verdict)
+	_, err := fmt.Fprintf(out, "%d steps from %s to %s: %s\n", p.Steps, p.From.Local().Format(time.DateTime), p.To.Local().Format(time.DateTime), verdict)
 	if err != nil {
 		return evosim.Failure{Err: err}
 	}
