@@ -44,6 +44,7 @@ type history struct {
 	plugin  plugin                      // of the site
 	asked   string                      // last question to a malleability policy
 	bounds  []slurmsim.Bound
+	promise promise
 }
 
 // Play plays a script and writes the result. The error says what is wrong with the result, or with
@@ -143,7 +144,10 @@ func (h *history) sum() {
 }
 
 // watch writes what the core has done.
-func (h *history) watch(_ time.Time, _ []msg.Input, effects []msg.Effect) {
+func (h *history) watch(_ time.Time, inputs []msg.Input, effects []msg.Effect) {
+	if !h.s.Skip {
+		h.checkPromise(h.s.now(), inputs, effects)
+	}
 	h.checks.asks = onlyAsks(effects)
 	h.checks.checkThreshold(effects)
 	h.follow(effects)

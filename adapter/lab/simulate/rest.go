@@ -207,6 +207,7 @@ func (s *Sidecar) Sleep(d time.Duration) {
 	if r := &s.rest; r.on {
 		r.on = false
 		s.resume(r.from(s.Cluster.Elapsed()))
+		s.rested()
 	}
 }
 

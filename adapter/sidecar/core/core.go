@@ -38,7 +38,7 @@ func step(c *state.Core, now time.Time, inputs ...msg.Input) []msg.Effect {
 	}
 	at := follow.WakeAt(c)
 	c.Wait = max(at.Sub(now), time.Millisecond)
-	c.Quiet.Note(now, c.Effects)
+	c.Quiet.Note(now, inputs, c.Effects)
 	effects := append(c.Effects, msg.Wake{at})
 	c.Effects = nil
 	return effects
@@ -54,7 +54,7 @@ func cycle(c *state.Core, s *state.Snapshot) {
 	slurm.WatchPriorities(c, c.Snapshot, s)
 	follow.Unread(c, s)
 	follow.Disown(c, s)
-	c.Snapshot, c.Quiet.Refitted = s, false
+	c.Snapshot, c.Quiet.Refitted, c.Moments = s, false, state.Moments{}
 	talk.NextTries(c)
 	state.UnmuteAll(c)
 	hold.TakeReservations(c, s)
@@ -76,7 +76,7 @@ func planned(c *state.Core, in msg.Planned) {
 	if !c.Planning {
 		return
 	}
-	c.Planning, c.Quiet.Drifts = false, in.Drifts
+	c.Planning = false
 	s := c.Snapshot
 	plan.TakePlans(c, in)
 	lend.Manage(c, s)

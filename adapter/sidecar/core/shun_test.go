@@ -60,7 +60,7 @@ func TestShun(t *testing.T) {
 			if slices.Contains(other.Record.ExcNodes, "n1") {
 				t.Error("others leave them alone, too")
 			}
-			j.Readmit(b.Now.Add(act.ShunFor + time.Second))
+			j.Readmit(b.Core, b.Now.Add(act.ShunFor+time.Second))
 			if adopt.See(j, &slurmctl.Job{ID: 1}); len(j.Record.ExcNodes) > 0 {
 				t.Errorf("an hour later it leaves %v alone", j.Record.ExcNodes)
 			}

@@ -19,7 +19,7 @@ func Act(c *state.Core, s *state.Snapshot) {
 	now := c.Now
 	for _, shrinking := range []bool{true, false} {
 		for j := range plan.Each(c, c.Active) {
-			if j.Busy || j.Ending || now.Before(j.RetryAt) || shrinks(c, j) != shrinking {
+			if j.Busy || j.Ending || !c.Reached(now, j.RetryAt) || shrinks(c, j) != shrinking {
 				continue
 			}
 			if !c.Work.Room() {
@@ -41,11 +41,12 @@ func ActOn(c *state.Core, s *state.Snapshot, j *state.Job, now time.Time) {
 	}
 	switch j.State {
 	case row.Queued:
-		if j.Kept == nil && len(j.Plan) > 0 && j.Plan[0].Start <= now.Unix() { // jobs kept back are replanned, not started
+		if j.Kept == nil && len(j.Plan) > 0 && c.ReachedSecond(now.Unix(), j.Plan[0].Start) { // jobs kept back are replanned, not started
 			start(c, s, j)
 		}
 	case row.Starting:
-		if now.Sub(j.Touched) > adopt.StartWait && j.Record.State == slurmctl.Pending || follow.KeptStart(s, &j.Record, j.Touched) {
+		c.Moves = true
+		if c.Passed(now, j.Touched.Add(adopt.StartWait)) && j.Record.State == slurmctl.Pending || follow.KeptStart(c, s, &j.Record, j.Touched) {
 			follow.Park(c, j, &j.Record, row.Queued)
 		}
 	case row.Waiting:
@@ -138,8 +139,8 @@ func watchOverrun(c *state.Core, j *state.Job, now time.Time) {
 	if adopt.Lapsed(j) {
 		j.WaitsFor(state.Because(state.WhyLapsed))
 	}
-	late := hold.Overrun(c, j, now)
-	if late < c.Config.Grace {
+	due, late := hold.Due(c, j), hold.Overrun(c, j, now)
+	if !c.Reached(now, due.Add(c.Config.Grace)) {
 		return
 	}
 	hold.Lapse(c, j, now)
@@ -156,7 +157,7 @@ func watchOverrun(c *state.Core, j *state.Job, now time.Time) {
 		}
 	}
 	rival := rival(c, j, now)
-	if late < 2*c.Config.Grace || rival == nil {
+	if rival == nil || !c.Reached(now, due.Add(2*c.Config.Grace)) {
 		return
 	}
 	detail := map[string]any{"step": j.Step, "rival": rival.SlurmID, "policy": c.Config.Overrun}
@@ -207,7 +208,7 @@ func rival(c *state.Core, j *state.Job, now time.Time) *state.Job {
 		if other == j || other.State != row.Waiting || other.Kept != nil || follow.IsSuspended(other) {
 			continue
 		}
-		if next := other.Next(); next != nil && next.Start <= now.Unix() && len(state.Common(next.Nodes, follow.Own(j))) > 0 { // lent nodes are demanded back elsewhere
+		if next := other.Next(); next != nil && len(state.Common(next.Nodes, follow.Own(j))) > 0 && c.ReachedSecond(now.Unix(), next.Start) { // lent nodes are demanded back elsewhere
 			return other
 		}
 	}

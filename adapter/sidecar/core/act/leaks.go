@@ -36,7 +36,7 @@ func WatchLeaks(c *state.Core, s *state.Snapshot) {
 		since, seen := c.Leaks[n.Name]
 		if !seen {
 			c.Leaks[n.Name] = s.Taken
-		} else if s.Taken.Sub(since) >= leakAge {
+		} else if c.Reached(s.Taken, since.Add(leakAge)) {
 			leaked = append(leaked, n.Name)
 		}
 	}
@@ -50,7 +50,7 @@ func WatchLeaks(c *state.Core, s *state.Snapshot) {
 		c.Log.WithField("nodes", nodes).Warn("Slurm has these nodes allocated to no job; scontrol reconfigure frees them")
 		c.Event(nil, "leak", map[string]any{"nodes": nodes})
 	}
-	if !c.Config.HealLeaks || s.Taken.Sub(c.Healed) < healPause {
+	if !c.Config.HealLeaks || !c.Reached(s.Taken, c.Healed.Add(healPause)) {
 		return
 	}
 	c.Healed = s.Taken

@@ -27,7 +27,7 @@ func Mirror(c *state.Core, s *state.Snapshot) {
 		}
 		j := c.Active[c.Mirrored]
 		plan.NoteHandling(c, j)
-		if age := now.Sub(j.Submitted); age >= 0 && age < plan.MirrorAge || j.Busy || j.Touched.After(s.Taken) || now.Before(j.RetryAt) {
+		if c.Reached(now, j.Submitted) && !c.Reached(now, j.Submitted.Add(plan.MirrorAge)) || j.Busy || j.Touched.After(s.Taken) || !c.Reached(now, j.RetryAt) {
 			continue
 		}
 		done := true
@@ -69,7 +69,7 @@ func linkIsNear(c *state.Core, j *state.Job, now time.Time) bool {
 		return false
 	}
 	_, held := hold.HoldFor(c, j, j.Step+1)
-	return held && time.Unix(j.Next().Start, 0).Sub(now) <= LinkAhead
+	return held && c.Reached(now, time.Unix(j.Next().Start, 0).Add(-LinkAhead))
 }
 
 // readyLink releases a chain's next link before the current one has ended. Its dependency keeps it until then,
@@ -110,22 +110,13 @@ func mirrorStep(c *state.Core, j *state.Job, r *slurmctl.Job, step int, now time
 	if r.State != slurmctl.Pending {
 		return true
 	}
-	want, held := now.Add(adopt.Parked), ""
-	if len(j.Plan) >= step {
-		want = time.Unix(j.Plan[step-1].Start, 0).Add(plan.MirrorDelay)
-		if soonest := now.Add(plan.MirrorDelay); want.Before(soonest) {
-			want = soonest
-		}
-		if res, ok := hold.HoldFor(c, j, step); ok {
-			held = res.Name
-		}
-	}
+	want, held := wanted(c, j, step, now)
 	if done, lacks := shapeAhead(c, j, r, step); lacks {
 		return done
 	}
 	var u slurmctl.JobUpdate
 	off := r.StartTime.Sub(want).Abs()
-	if off > max(plan.MirrorDelay*2/3, hold.Slack(want.Sub(now))) && (want.Sub(now) < adopt.Parked/2 || r.StartTime.Sub(now) < adopt.Parked/2) {
+	if near := c.Passed(now, want.Add(-adopt.Parked/2)) || c.Passed(now, r.StartTime.Add(-adopt.Parked/2)); near && tooFar(c, now, want, off) {
 		u.StartTime = want
 	}
 	if _, ours := hold.HoldNamed(c, r.Reservation); held != "" && r.Reservation != held || held == "" && ours {
@@ -135,6 +126,25 @@ func mirrorStep(c *state.Core, j *state.Job, r *slurmctl.Job, step int, now time
 		return true
 	}
 	return c.Chore(&c.Pace.Mirror, j, state.KindMirror, msg.Update{Job: r.ID, Change: u}, state.Args{Seen: c.SeenIn(j, r)})
+}
+
+// wanted returns the start and the hold that the Slurm job of a step must have.
+func wanted(c *state.Core, j *state.Job, step int, now time.Time) (start time.Time, held string) {
+	if len(j.Plan) < step {
+		return now.Add(adopt.Parked), ""
+	}
+	r, _ := hold.HoldFor(c, j, step)
+	planned := time.Unix(c.Until(now.Unix(), j.Plan[step-1].Start), 0)
+	return msg.Later(planned, now).Add(plan.MirrorDelay), r.Name
+}
+
+// tooFar reports whether a start in Slurm is off by more than its slack.
+func tooFar(c *state.Core, now, want time.Time, off time.Duration) bool {
+	if off <= plan.MirrorDelay*2/3 {
+		return false
+	}
+	c.Passed(now, want.Add(-10*min(off, adopt.Parked)))
+	return off > hold.Slack(want.Sub(now))
 }
 
 // SettleMirror is called when a planned start was written into Slurm, or when that failed.

@@ -33,7 +33,7 @@ func EndStep(c *state.Core, j *state.Job, now time.Time) {
 	}
 	if next := j.Next(); next == nil {
 		follow.Refit(c, c.Snapshot, j, now.Unix(), hold.WhyAnew(j, "the step"))
-	} else if gaveUp || next.Start > now.Unix() && len(next.Nodes) > len(follow.Own(j)) || len(j.Release) > 0 || len(follow.Lent(j)) > 0 && len(msg.Without(next.Nodes, j.Nodes())) > 0 {
+	} else if gaveUp || !c.ReachedSecond(now.Unix(), next.Start) && len(next.Nodes) > len(follow.Own(j)) || len(j.Release) > 0 || len(follow.Lent(j)) > 0 && len(msg.Without(next.Nodes, j.Nodes())) > 0 {
 		follow.Refit(c, c.Snapshot, j, now.Unix(), "the step ended early")
 	}
 }
@@ -46,7 +46,7 @@ func transition(c *state.Core, s *state.Snapshot, j *state.Job, now time.Time) {
 		return
 	}
 	switch {
-	case plan.StillKept(j, now):
+	case plan.StillKept(c, j, now):
 		j.WaitsFor(state.Because(state.WhyKeptBack))
 		return
 	case j.Kept != nil:
@@ -60,7 +60,7 @@ func transition(c *state.Core, s *state.Snapshot, j *state.Job, now time.Time) {
 	missing, surplus := msg.Without(next.Nodes, have), msg.Without(have, next.Nodes)
 	switch {
 	case len(missing) > 0:
-		if next.Start > now.Unix() && len(j.Expanders) == 0 && !early(c, s, j, missing, now.Unix()) {
+		if !c.ReachedSecond(now.Unix(), next.Start) && len(j.Expanders) == 0 && !early(c, s, j, missing, now.Unix()) {
 			cause := state.Reason{Kind: state.WhyPlannedFor, Nodes: len(missing), At: c.Wall(time.Unix(next.Start, 0))}
 			if j.NeedsReplan {
 				cause.Text = hold.WhyAnew(j, "the step before")
@@ -68,6 +68,7 @@ func transition(c *state.Core, s *state.Snapshot, j *state.Job, now time.Time) {
 			j.WaitsFor(cause)
 			return
 		}
+		c.Moves = true // whatever keeps it
 		if !plan.SafeWith(c, s, j, now.Unix(), next.Nodes) {
 			j.WaitsFor(state.Because(state.WhyClaimsConflict))
 			return
@@ -114,7 +115,7 @@ func early(c *state.Core, s *state.Snapshot, j *state.Job, nodes []string, now i
 			continue
 		}
 		if slices.ContainsFunc(other.Coming(), func(p msg.PlannedStep) bool {
-			return p.End > now && p.Start < j.Next().Start && len(state.Common(nodes, p.Nodes)) > 0
+			return !c.ReachedSecond(now, p.End) && p.Start < j.Next().Start && len(state.Common(nodes, p.Nodes)) > 0
 		}) {
 			return false
 		}
@@ -123,7 +124,7 @@ func early(c *state.Core, s *state.Snapshot, j *state.Job, nodes []string, now i
 		if own, ours := state.ParseHold(r); ours && own.Job == j.BaseID() {
 			continue
 		}
-		if r.Start.Unix() < j.Next().Start && r.End.Unix() > now && len(state.Common(nodes, r.Nodes)) > 0 {
+		if r.Start.Unix() < j.Next().Start && !c.ReachedSecond(now, r.End.Unix()) && len(state.Common(nodes, r.Nodes)) > 0 {
 			return false
 		}
 	}
@@ -132,8 +133,9 @@ func early(c *state.Core, s *state.Snapshot, j *state.Job, nodes []string, now i
 
 // grow brings the nodes of a step to a job with an expander that starts in the hold on them.
 func grow(c *state.Core, s *state.Snapshot, j *state.Job, step int, nodes []string) {
+	c.Moves = true // whatever keeps it
 	if suspect := slurm.IsSuspect(c, nodes); (suspect || !slurm.FreeFor(c, s, nodes, &j.Record)) && len(j.Expanders) == 0 {
-		if late := j.State == row.Waiting && c.Now.Unix() > j.Next().Start+5; suspect || late || j.State == row.Running {
+		if late := j.State == row.Waiting && c.ReachedSecond(c.Now.Unix(), j.Next().Start+6); suspect || late || j.State == row.Running {
 			follow.Refit(c, s, j, c.Now.Unix(), "nodes of the growth are not free in time")
 		}
 		j.WaitsFor(state.Saying(state.WhyNodesAwaited, hold.Awaited(s, nodes, "waits for nodes that others have not given back yet")))
@@ -157,7 +159,7 @@ func notBrought(c *state.Core, s *state.Snapshot, j *state.Job, step int, nodes 
 	if why := notReady(c, s, j); why != "" {
 		return state.Saying(state.WhyExpanderUnready, why)
 	}
-	if len(j.Expanders) == 0 && !j.HoldRetry.After(c.Now) {
+	if len(j.Expanders) == 0 && c.Reached(c.Now, j.HoldRetry) {
 		if why := notHeld(c, j, step, nodes); why.Kind != state.WhyNothing {
 			return why
 		}
@@ -261,9 +263,9 @@ func SettleGrow(c *state.Core, j *state.Job, p *state.Pending, o msg.Outcome) {
 // covered reports whether some of the nodes are reserved before the job's time limit for anything except that
 // step, including an offer to the job itself. Then Slurm gives them only to jobs inside one of our holds.
 func covered(c *state.Core, j *state.Job, step int, nodes []string) bool {
-	until := c.Now.Add(time.Duration(slurm.Reach(j, c.Now.Unix()))*time.Second + time.Minute)
+	until := c.Now.Add(time.Duration(slurm.Reach(c, j, c.Now.Unix()))*time.Second + time.Minute)
 	for _, r := range c.Reservations {
-		if own, ours := state.ParseHold(r); (!ours || own.Job != j.BaseID() || own.Step != step) && r.End.After(c.Now) && r.Start.Before(until) && len(state.Common(nodes, r.Nodes)) > 0 {
+		if own, ours := state.ParseHold(r); (!ours || own.Job != j.BaseID() || own.Step != step) && !c.Reached(c.Now, r.End) && r.Start.Before(until) && len(state.Common(nodes, r.Nodes)) > 0 {
 			return true
 		}
 	}
@@ -316,7 +318,7 @@ func repair(c *state.Core, s *state.Snapshot, j *state.Job) {
 	if !j.Mode.Resizes || len(j.Plan) < j.Step || j.Touched.After(s.Taken) {
 		return
 	}
-	if plan.StillKept(j, c.Now) {
+	if plan.StillKept(c, j, c.Now) {
 		j.WaitsFor(state.Because(state.WhyKeptBack))
 		return
 	}
@@ -344,17 +346,18 @@ const readiedFor = 5 * time.Second
 func startLink(c *state.Core, s *state.Snapshot, j *state.Job, next *msg.PlannedStep, now time.Time) {
 	r := follow.In(j, s, j.Chain[j.Step])
 	hold, ok := hold.HoldFor(c, j, j.Step+1)
-	if r == nil || r.State != slurmctl.Pending || !ok || next.Start > now.Unix() {
+	if r == nil || r.State != slurmctl.Pending || !ok || !c.ReachedSecond(now.Unix(), next.Start) {
 		return
 	}
-	if j.LetGo == r.ID && follow.KeptStart(s, r, j.Touched) {
+	c.Moves = true // whatever keeps it
+	if j.LetGo == r.ID && follow.KeptStart(c, s, r, j.Touched) {
 		follow.Park(c, j, r, row.Waiting)
 		return
 	}
-	if hold.Start.After(now) || j.LetGo == r.ID && now.Sub(j.Touched) < 10*time.Second {
+	if !c.Reached(now, hold.Start) || j.LetGo == r.ID && !c.Reached(now, j.Touched.Add(10*time.Second)) {
 		return
 	}
-	if j.Readied == r.ID && !hold.Start.After(j.StepEnded) && now.Sub(j.StepEnded) < readiedFor {
+	if j.Readied == r.ID && !hold.Start.After(j.StepEnded) && !c.Reached(now, j.StepEnded.Add(readiedFor)) {
 		return
 	}
 	if !reshape(c, j, r, j.Step+1) {

@@ -17,9 +17,10 @@ import (
 // start releases a parked job into the hold on its first step's nodes once all its growths are held as well,
 // no other job has slipped in before it, and the nodes are free.
 func start(c *state.Core, s *state.Snapshot, j *state.Job) {
+	c.Moves = true // whatever keeps it
 	now := c.Now.Unix()
 	held, ok := hold.HoldFor(c, j, 1)
-	if !ok || held.Start.Unix() > now || !hold.Confirmed(c, s, j, now) {
+	if !ok || !c.ReachedSecond(now, held.Start.Unix()) || !hold.Confirmed(c, s, j, now) {
 		if j.WaitsFor(state.Because(state.WhyHeldSoon)); j.Unheld != nil {
 			j.GoesOn() // Why says what is not held
 		}

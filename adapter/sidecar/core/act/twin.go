@@ -20,7 +20,7 @@ const twinGrace = 2 * time.Minute
 // and no sidecar uses a number twice. So a new hold beyond this sidecar's own count belongs to another
 // sidecar.
 func WatchTwin(c *state.Core, s *state.Snapshot) error {
-	if c.Twin != nil || c.Snapshot == nil || c.Now.Sub(c.Started) <= twinGrace {
+	if c.Twin != nil || c.Snapshot == nil || !c.Passed(c.Now, c.Started.Add(twinGrace)) {
 		return c.Twin
 	}
 	for _, name := range state.SortedKeys(s.Reservations) {

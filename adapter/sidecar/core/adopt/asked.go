@@ -38,7 +38,7 @@ func ReadAsked(c *state.Core, r *slurmctl.Job, p planner.Profile) (state.Request
 	if read == nil {
 		read = &state.RequestRead{}
 	}
-	if read.Known || c.Now.Before(read.Again) || !c.Work.Room() || !c.Work.RoomFor(r.UID) {
+	if read.Known || !c.Reached(c.Now, read.Again) || !c.Work.Room() || !c.Work.RoomFor(r.UID) {
 		return *read, read.Known
 	}
 	if c.Ask(nil, fmt.Sprint("request ", id), state.KindRequest, msg.Task{Command: readRequest(c, r, p)}, state.Args{Started: r.StartTime}) {
@@ -73,7 +73,7 @@ func SettleRequest(c *state.Core, _ *state.Job, p *state.Pending, o msg.Outcome)
 // mayTry returns the start time of a parked job if the site has plugins that may refuse changes.
 // The sidecar tries a change early, before anything depends on it.
 func mayTry(c *state.Core, r *slurmctl.Job) time.Time {
-	if r.State != slurmctl.Pending || c.SlurmConfig.Values["JobSubmitPlugins"] == "" || r.StartTime.Sub(c.Now) < Parked/2 {
+	if r.State != slurmctl.Pending || c.SlurmConfig.Values["JobSubmitPlugins"] == "" || c.Passed(c.Now, r.StartTime.Add(-Parked/2)) {
 		return time.Time{}
 	}
 	return r.StartTime

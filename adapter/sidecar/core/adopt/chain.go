@@ -42,7 +42,7 @@ func neverWhole(c *state.Core, s *state.Snapshot, r *slurmctl.Job, sp request.Re
 		since = links.Latest
 	}
 	switch {
-	case s.Taken.Sub(since) < max(c.Config.GiveUp, LeastForLinks) || c.Links.Unread[r.UID]:
+	case !c.Reached(s.Taken, since.Add(max(c.Config.GiveUp, LeastForLinks))) || c.Links.Unread[r.UID]:
 		return nil
 	case sp.Chain.First != 0:
 		return strayLink(c, s, r, sp)

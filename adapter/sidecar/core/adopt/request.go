@@ -80,7 +80,7 @@ func textsOf(c *state.Core, s *state.Snapshot, r *slurmctl.Job) (sp request.Requ
 	switch {
 	case asked && err == nil && len(sp.Profile) > 0, errors.Is(err, request.ErrVersion):
 		return sp, nil, asked, err
-	case !asked && !mayHaveLost(r, s.Taken) && !heldFor(s)[r.ID] || c.Owner(r.ID) != nil:
+	case !asked && !mayHaveLost(c, r, s.Taken) && !heldFor(s)[r.ID] || c.Owner(r.ID) != nil:
 		return sp, nil, false, nil
 	}
 	read := ReadScript(c, r.ID)
@@ -101,8 +101,8 @@ func textsOf(c *state.Core, s *state.Snapshot, r *slurmctl.Job) (sp request.Requ
 
 // mayHaveLost reports whether a job without a marker may have had one: it is parked years ahead, as evosbatch
 // and the sidecar park jobs.
-func mayHaveLost(r *slurmctl.Job, now time.Time) bool {
-	return r.State == slurmctl.Pending && r.StartTime.Sub(now) > Parked/2
+func mayHaveLost(c *state.Core, r *slurmctl.Job, now time.Time) bool {
+	return r.State == slurmctl.Pending && !c.Reached(now, r.StartTime.Add(-Parked/2))
 }
 
 // heldFor returns the jobs that have holds. If the database was lost, such a job may run without a marker.
@@ -125,7 +125,7 @@ func ReadScript(c *state.Core, id slurmctl.JobID) state.Script {
 	if read == nil {
 		read = &state.Script{}
 	}
-	if read.Known || c.Now.Before(read.Again) || !c.Work.Room() {
+	if read.Known || !c.Reached(c.Now, read.Again) || !c.Work.Room() {
 		return *read
 	}
 	if c.Ask(nil, fmt.Sprint("script ", id), state.KindScript, msg.Task{Command: msg.ReadScript{id}}, state.Args{}) {

@@ -31,7 +31,7 @@ func Follow(c *state.Core, s *state.Snapshot) {
 		}
 		r := s.ByID[j.BaseID()]
 		if r != nil {
-			j.Readmit(s.Taken)
+			j.Readmit(c, s.Taken)
 			adopt.See(j, r)
 			j.RankAsInSlurm()
 			checkWritten(c, j)
@@ -301,7 +301,7 @@ func linkEnded(c *state.Core, j *state.Job, current int, done, before slurmctl.J
 	switch next := j.Next(); {
 	case next == nil:
 		Refit(c, c.Snapshot, j, c.Snapshot.Taken.Unix(), "the step lasted longer than its profile says")
-	case next.Start > c.Snapshot.Taken.Unix():
+	case !c.ReachedSecond(c.Snapshot.Taken.Unix(), next.Start):
 		Refit(c, c.Snapshot, j, c.Snapshot.Taken.Unix(), "a step ended early")
 	}
 }
@@ -402,7 +402,7 @@ func outlived(c *state.Core, s *state.Snapshot, r *slurmctl.Job) bool {
 
 // awaits reports whether a known base job may still use an expander.
 func awaits(c *state.Core, s *state.Snapshot, j *state.Job, r *slurmctl.Job, own state.OwnName) bool {
-	forgotten := r.State == slurmctl.Pending && s.Taken.Sub(r.SubmitTime) > adopt.StartWait // never released, because the sidecar was killed
+	forgotten := r.State == slurmctl.Pending && c.Passed(s.Taken, r.SubmitTime.Add(adopt.StartWait)) // never released, because the sidecar was killed
 	return j.Busy || j.Touched.After(s.Taken) || !j.Ending && j.Runs() && !forgotten && !forlorn(c, j, r.ID, own)
 }
 

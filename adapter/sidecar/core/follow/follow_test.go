@@ -183,7 +183,7 @@ func TestKeptStart(t *testing.T) {
 		"in the future":         {slurmctl.Pending, "AssocGrpNodeLimit", -time.Hour, false},
 	} {
 		b := statetest.New(t, 1)
-		if got := KeptStart(b.Seen, &slurmctl.Job{State: c.state, Reason: c.reason}, b.Now.Add(-c.after)); got != c.want {
+		if got := KeptStart(b.Core, b.Seen, &slurmctl.Job{State: c.state, Reason: c.reason}, b.Now.Add(-c.after)); got != c.want {
 			t.Errorf("%s: %v", name, got)
 		}
 	}

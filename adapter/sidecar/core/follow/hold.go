@@ -23,12 +23,13 @@ func addKeptFor(c *state.Core, o *msg.Occupancy, s *state.Snapshot, freed bool) 
 	now := s.Taken.Unix()
 	for _, id := range slices.Sorted(maps.Keys(c.Delays.Jobs)) {
 		h := c.Delays.Jobs[id]
-		if !plan.KeepsNodes(h, c.Now) || plan.IsFreed(h, c.Now) != freed {
+		if !plan.KeepsNodes(c, h, c.Now) || plan.IsFreed(c, h, c.Now) != freed {
 			continue
 		}
 		for _, name := range h.Nodes {
 			if n, ok := s.Index[name]; ok {
-				o.Add(n, max(h.From, now), h.End+max(now-h.From, 0)+plan.UntilLook)
+				from := c.Until(now, h.From)
+				o.Add(n, from, h.End+from-h.From+plan.UntilLook)
 			}
 		}
 	}

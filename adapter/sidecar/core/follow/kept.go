@@ -82,8 +82,8 @@ func usageBeside(s *state.Snapshot, with *slurmctl.Job) (u state.Usage) {
 }
 
 // KeptStart reports whether Slurm shows a limit as the reason why it does not start a released job.
-func KeptStart(s *state.Snapshot, r *slurmctl.Job, letGo time.Time) bool {
-	return r.State == slurmctl.Pending && s.Taken.Sub(letGo) > limitPatience && slurmctl.KindOf(r.Reason) == slurmctl.LimitReason
+func KeptStart(c *state.Core, s *state.Snapshot, r *slurmctl.Job, letGo time.Time) bool {
+	return r.State == slurmctl.Pending && c.Passed(s.Taken, letGo.Add(limitPatience)) && slurmctl.KindOf(r.Reason) == slurmctl.LimitReason
 }
 
 // Park takes back a Slurm job of j that Slurm does not start for a reason of its own, such as a limit of the

@@ -86,7 +86,7 @@ func AddPromises(c *state.Core, o *msg.Occupancy, s *state.Snapshot, j *state.Jo
 	}
 	until := make(map[string]int64, len(j.Nodes())) // planned release of every node
 	from := make(map[string]int64, len(j.Nodes()))
-	for _, step := range slurm.Promised(j, now) {
+	for _, step := range slurm.Promised(c, j, now) {
 		for _, n := range step.Nodes {
 			until[n] = step.End
 			if _, seen := from[n]; !seen {
@@ -99,9 +99,11 @@ func AddPromises(c *state.Core, o *msg.Occupancy, s *state.Snapshot, j *state.Jo
 	}
 	for _, n := range j.Nodes() {
 		from[n] = o.Origin
-		until[n] = max(until[n], now) // an overrunning step still holds them
 	}
-	prolong(j, until, now)
+	prolong(c, j, until, now)
+	for _, n := range j.Nodes() {
+		until[n] = c.Until(now, until[n]) // an overrunning step still holds them
+	}
 	addLent(c, o, s, j, now)
 	for name, start := range from {
 		if n, ok := s.Index[name]; ok {
@@ -111,15 +113,15 @@ func AddPromises(c *state.Core, o *msg.Occupancy, s *state.Snapshot, j *state.Jo
 }
 
 // prolong extends the planned releases of the nodes that a job may keep for longer.
-func prolong(j *state.Job, until map[string]int64, now int64) {
+func prolong(c *state.Core, j *state.Job, until map[string]int64, now int64) {
 	if j.Claim > 0 && j.Runs() { // it may keep them until its time limit
 		for _, n := range j.Nodes() {
-			until[n] = max(until[n], now+slurm.Reach(j, now))
+			until[n] = max(until[n], now+slurm.Reach(c, j, now))
 		}
 	}
 	if adopt.Lapsed(j) || j.State == row.Waiting && j.Next() == nil {
 		for _, n := range Keeps(j) {
-			until[n] = now + slurm.Reach(j, now)
+			until[n] = now + slurm.Reach(c, j, now)
 		}
 	}
 	if adopt.IsMalleable(j) && j.Runs() && len(j.Plan) >= j.Step {
@@ -139,7 +141,7 @@ func addKept(c *state.Core, o *msg.Occupancy, s *state.Snapshot, j *state.Job, n
 	for _, name := range j.Nodes() {
 		end := until + slurm.Margin(c)
 		if kept[name] {
-			end = max(end, now+slurm.Reach(j, now))
+			end = max(end, now+slurm.Reach(c, j, now))
 		}
 		if n, ok := s.Index[name]; ok {
 			o.Add(n, o.Origin, end)

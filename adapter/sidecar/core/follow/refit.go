@@ -42,40 +42,45 @@ func FollowPlans(c *state.Core, s *state.Snapshot) {
 		case adopt.Lapsed(j):
 		case len(j.Plan) != len(j.Profile):
 			Refit(c, s, j, now, "it had no plan")
-		case overruns(j, now-margin):
+		case overruns(c, j, now, margin):
 			if j.Overdue == 0 {
 				j.Overdue = j.Plan[j.Step-1].End
 			}
 			Refit(c, s, j, now, "the step lasts longer than planned")
-		case mayMoveUp(j, now):
+		case mayMoveUp(c, j, now):
 			waits = append(waits, j)
 		case LostNodes(c, s, others, j, now):
 			Refit(c, s, j, now, "nodes of its plan are taken or down")
 		}
 	}
-	if len(waits) > 0 { // one per cycle, in turn: it takes as long as planning a change
-		next := max(slices.IndexFunc(waits, func(j *state.Job) bool { return j.ID > c.MovedUp }), 0)
-		c.MovedUp = waits[next].ID
-		moveUp(c, s, waits[next], now)
-	}
+	moveUpNext(c, s, waits, now)
 }
 
-// overruns reports whether a planned job's current step lasts past its planned end at a time, which allows for
-// a short delay.
-func overruns(j *state.Job, at int64) bool {
-	return j.State == row.Running && j.Plan[j.Step-1].End <= at && !(j.Last() && j.Record.State == slurmctl.Completing)
+// moveUpNext moves up one of the jobs that wait, in turn: it takes as long as planning a change.
+func moveUpNext(c *state.Core, s *state.Snapshot, waits []*state.Job, now int64) {
+	if len(waits) == 0 {
+		return
+	}
+	next := max(slices.IndexFunc(waits, func(j *state.Job) bool { return j.ID > c.MovedUp }), 0)
+	c.MovedUp, c.Moves = waits[next].ID, c.Moves || len(waits) > 1
+	moveUp(c, s, waits[next], now)
+}
+
+// overruns reports whether a planned job's current step lasts past its planned end by a margin.
+func overruns(c *state.Core, j *state.Job, now, margin int64) bool {
+	return j.State == row.Running && c.ReachedSecond(now, j.Plan[j.Step-1].End+margin) && !(j.Last() && j.Record.State == slurmctl.Completing)
 }
 
 // mayMoveUp reports whether a job's next step may begin earlier than planned.
-func mayMoveUp(j *state.Job, now int64) bool {
-	return j.State == row.Waiting && (len(j.Changes) > 0 || j.Mode.StepsAreJobs) && j.Next() != nil && j.Next().Start > now+OverrunQuantum
+func mayMoveUp(c *state.Core, j *state.Job, now int64) bool {
+	return j.State == row.Waiting && (len(j.Changes) > 0 || j.Mode.StepsAreJobs) && j.Next() != nil && !c.ReachedSecond(now, j.Next().Start-OverrunQuantum)
 }
 
 // LostNodes reports whether others use nodes that are planned for the job's coming steps at that time.
 func LostNodes(c *state.Core, s *state.Snapshot, others *msg.Occupancy, j *state.Job, now int64) bool {
 	mine := msg.SetOf(j.Nodes())
 	for i := j.Step; i < len(j.Plan); i++ {
-		start, end := max(j.Plan[i].Start, now)-now, max(j.Plan[i].End, now)-now
+		start, end := c.Until(now, j.Plan[i].Start)-now, c.Since(now, j.Plan[i].End)-now
 		for _, name := range j.Plan[i].Nodes {
 			n, ok := s.Index[name]
 			if !ok {
@@ -110,13 +115,13 @@ func limitEnd(c *state.Core, j *state.Job, i int, now, start int64) int64 {
 	if j.Mode.StepsAreJobs {
 		return start + LimitOf(c, j, i)
 	}
-	return slurm.Reach(j, now)
+	return slurm.Reach(c, j, now)
 }
 
 // limitsLeft returns the limits of a running job's profile in refit: some steps for what the job has, then the
 // coming steps.
 func limitsLeft(c *state.Core, j *state.Job, now int64, steps int) []int64 {
-	left := slurm.Reach(j, now)
+	left := slurm.Reach(c, j, now)
 	if !j.Mode.StepsAreJobs {
 		return []int64{left}
 	}

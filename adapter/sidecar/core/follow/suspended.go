@@ -21,8 +21,8 @@ const suspendQuantum = 10 * time.Second
 func IsSuspended(j *state.Job) bool { return !j.SuspendedFrom.IsZero() }
 
 // SuspendedLong reports whether the job has been suspended for longer than d.
-func SuspendedLong(j *state.Job, now time.Time, d time.Duration) bool {
-	return IsSuspended(j) && now.Sub(j.SuspendedFrom) > d
+func SuspendedLong(c *state.Core, j *state.Job, now time.Time, d time.Duration) bool {
+	return IsSuspended(j) && c.Passed(now, j.SuspendedFrom.Add(d))
 }
 
 // followSuspension tracks whether Slurm has suspended the job or one of its companions.
@@ -49,7 +49,7 @@ func followSuspension(c *state.Core, s *state.Snapshot, j *state.Job) {
 		c.Event(j, "resumed", map[string]any{"step": j.Step, "seconds": int(lasted.Seconds())})
 		c.LogJob(j).WithField("seconds", int(lasted.Seconds())).Info("job resumed")
 		Refit(c, s, j, s.Taken.Unix(), "it was suspended")
-	case suspended && s.Taken.Sub(j.SuspendedAt) >= suspendQuantum:
+	case suspended && c.Reached(s.Taken, j.SuspendedAt.Add(suspendQuantum)):
 		putOff(c, j, s.Taken.Sub(j.SuspendedAt))
 		j.SuspendedAt = s.Taken
 		if j.State == row.Running {

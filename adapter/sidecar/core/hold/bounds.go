@@ -279,7 +279,7 @@ func (l *ledger) claim(h state.Hold, in string) claim {
 func urgency(c *state.Core, h *state.Hold, now int64) int {
 	j := h.Job
 	switch {
-	case j.State == row.Queued && j.Plan[0].Start <= now, j.State != row.Queued && h.Start <= now, h.Awaited():
+	case h.Awaited(), j.State == row.Queued && c.ReachedSecond(now, j.Plan[0].Start), j.State != row.Queued && c.ReachedSecond(now, h.Start):
 		return 0
 	case j.State == row.Queued && inPlace(c, j, 1):
 		return 3
@@ -327,7 +327,6 @@ func Allowed(c *state.Core, all []state.Hold, now int64) []state.Hold {
 	for _, j := range c.Active {
 		j.Deferred, j.Unheld = nil, nil
 	}
-	c.Fits = 0
 	l, taken := newLedger(c, now), make([]bool, len(all))
 	for _, i := range fairly(c, all, now) {
 		h := all[i]
@@ -343,8 +342,8 @@ func Allowed(c *state.Core, all []state.Hold, now int64) []state.Hold {
 		if j.Unheld == nil || h.Step < j.Unheld.Step {
 			j.Unheld = back
 		}
-		if back.Soonest > 0 && (c.Fits == 0 || back.Soonest < c.Fits) {
-			c.Fits = back.Soonest
+		if back.Soonest > 0 {
+			c.ReachedSecond(now, back.Soonest)
 		}
 	}
 	kept := all[:0:0]

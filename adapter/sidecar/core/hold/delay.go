@@ -30,7 +30,10 @@ func WatchDelays(c *state.Core, s *state.Snapshot) {
 	}
 	if seen := delayDigest(c, s); seen != d.Seen || !c.Now.Before(d.Again) {
 		d.Seen, d.Again = seen, c.Now.Add(plan.DelaysAgain)
-		findDelays(c, s, from, idle)
+		d.Fits = findDelays(c, s, from, idle)
+	}
+	if d.Fits {
+		c.At(d.Again)
 	}
 }
 
@@ -42,7 +45,7 @@ func forgetDelays(c *state.Core, s *state.Snapshot) {
 			delete(c.Delays.Jobs, id)
 			continue
 		}
-		if free := h.Free; !h.Spent && !free.IsZero() && c.Now.Sub(free) > plan.StartPatience {
+		if free := h.Free; !h.Spent && !free.IsZero() && c.Passed(c.Now, free.Add(plan.StartPatience)) {
 			h.Spent, h.Now = true, false
 			if !h.Freed.IsZero() {
 				c.Delays.Distrusted[r.UID] = c.Now.Add(plan.DistrustFor)
@@ -50,7 +53,7 @@ func forgetDelays(c *state.Core, s *state.Snapshot) {
 		}
 	}
 	for uid, until := range c.Delays.Distrusted {
-		if !c.Now.Before(until) {
+		if c.Reached(c.Now, until) {
 			delete(c.Delays.Distrusted, uid)
 		}
 	}
@@ -74,6 +77,7 @@ func nobodyHeldUp(c *state.Core, s *state.Snapshot) {
 			h.Free = time.Time{}
 		} else if h.Free.IsZero() {
 			h.Free = s.Taken
+			c.At(h.Free.Add(plan.StartPatience))
 		}
 	}
 }
@@ -122,17 +126,18 @@ func idleHeld(c *state.Core, s *state.Snapshot, from []int64) (idle int) {
 	return idle
 }
 
-// findDelays plans the waiting jobs without promises, and finds the jobs that could start now.
-func findDelays(c *state.Core, s *state.Snapshot, from []int64, idle int) {
+// findDelays plans the waiting jobs without promises, and finds the jobs that could start now. It reports whether
+// any stock job fits on the idle nodes.
+func findDelays(c *state.Core, s *state.Snapshot, from []int64, idle int) bool {
 	budgets, err := c.Config.Delays()
 	if err != nil { // Validate rejects invalid delays before
-		return
+		return false
 	}
 	now := s.Taken.Unix()
 	list := slurmOrder(c, s, now, idle)
 	if list == nil {
 		nobodyHeldUp(c, s)
-		return
+		return false
 	}
 	for _, h := range c.Delays.Jobs {
 		h.Now = false
@@ -146,6 +151,7 @@ func findDelays(c *state.Core, s *state.Snapshot, from []int64, idle int) {
 	if any {
 		giveWay(c, s, free, list, budgets, from, now)
 	}
+	return true
 }
 
 // isHeldUp takes over the place of a job without promises, and reports whether the job is held up.
@@ -164,7 +170,7 @@ func isHeldUp(c *state.Core, s *state.Snapshot, p *slurm.Placed, from []int64, n
 		h = &state.HeldUp{Since: s.Taken, UID: p.Record.UID}
 		c.Delays.Jobs[id] = h
 	}
-	if plan.IsFreed(h, c.Now) && slurm.Free(s, h.Nodes) { // Slurm starts the job there once the holds are gone
+	if plan.IsFreed(c, h, c.Now) && slurm.Free(s, h.Nodes) { // Slurm starts the job there once the holds are gone
 		h.Now, h.From, h.End = false, now, end
 		h.WaitsFor(slices.ContainsFunc(h.Nodes, func(name string) bool { return from[s.Index[name]] < end }), s.Taken)
 		return false
@@ -243,7 +249,7 @@ func dueNow(c *state.Core, s *state.Snapshot, j *state.Job, now int64) (slurm.Ca
 	case j.State == row.Queued && plan.NotEligible(&j.Record) == "":
 		count, lasts = j.Profile[0].Nodes, slurm.Seconds(j.Record.TimeLimit)
 		if !j.Begin.IsZero() {
-			cand.Earliest = max(now, j.Begin.Unix())
+			cand.Earliest = c.Since(now, j.Begin.Unix())
 		}
 	case j.State == row.Waiting && !j.Last():
 		has := j.Nodes()
@@ -253,7 +259,7 @@ func dueNow(c *state.Core, s *state.Snapshot, j *state.Job, now int64) (slurm.Ca
 			}
 		}
 		nodes = cand.Nodes
-		count, lasts = j.Profile[j.Step].Nodes-len(has), min(j.Profile[j.Step:].Duration(), max(slurm.Reach(j, now), 1))
+		count, lasts = j.Profile[j.Step].Nodes-len(has), min(j.Profile[j.Step:].Duration(), max(slurm.Reach(c, j, now), 1))
 	}
 	if count < 1 || len(nodes) < count {
 		return cand, false
@@ -274,7 +280,7 @@ func occupiedBut(c *state.Core, s *state.Snapshot, origin int64, promised func(*
 			follow.AddPromises(c, o, s, j, now)
 		case !j.Mode.CarriesNodes:
 			if j.State == row.Running && len(j.Plan) >= j.Step {
-				end := max(j.Plan[j.Step-1].End, now)
+				end := c.Until(now, j.Plan[j.Step-1].End)
 				for _, name := range j.Nodes() {
 					if n, ok := s.Index[name]; ok {
 						o.Add(n, o.Origin, end+slurm.Margin(c))

@@ -19,17 +19,17 @@ import (
 // for. Later starts and growths are held when they come within hold_ahead.
 func wantedHolds(c *state.Core, now int64) []state.Hold {
 	var all []state.Hold
-	ahead := now + holdAhead(c)
+	ahead := holdAhead(c)
 	for j := range plan.Each(c, c.Active) {
 		if h, ok := offerHold(c, j, now); ok {
 			all = append(all, h)
 		}
 		switch {
 		case j.Kept != nil:
-		case j.State == row.Waiting && follow.SuspendedLong(j, c.Now, c.Config.Grace): // the nodes would not be used
-		case j.Runs(), j.State == row.Starting, j.State == row.Queued && len(j.Plan) > 0 && j.Plan[0].Start <= ahead:
+		case j.State == row.Waiting && follow.SuspendedLong(c, j, c.Now, c.Config.Grace): // the nodes would not be used
+		case j.Runs(), j.State == row.Starting, j.State == row.Queued && len(j.Plan) > 0 && c.ReachedSecond(now, j.Plan[0].Start-ahead):
 			for _, h := range HoldsOf(c, j, now) {
-				if h.Start <= ahead || h.Awaited() {
+				if h.Awaited() || c.ReachedSecond(now, h.Start-ahead) {
 					all = append(all, h)
 				}
 			}
@@ -64,9 +64,9 @@ func HoldsOf(c *state.Core, j *state.Job, now int64) []state.Hold {
 		end := g.End
 		h := state.Hold{Job: j, Step: g.Step, Nodes: g.Nodes, From: g.From, Start: j.Plan[i].Start}
 		if h.ToStartIn() {
-			end = max(end, h.Start+late(h.Start, now)+follow.LimitOf(c, j, i))
+			end = max(end, h.Start+late(c, h.Start, now)+follow.LimitOf(c, j, i))
 		}
-		h.End = max(end, now) + max(grace, 60)
+		h.End = c.Until(now, end) + max(grace, 60)
 		h.Users = holdUsers(c, h)
 		all = append(all, h)
 	}
@@ -136,7 +136,11 @@ func lastGains(j *state.Job, all []state.Gain) {
 
 // late returns how many seconds a start is overdue, rounded up to whole minutes, so that holds do
 // not change every second.
-func late(start, now int64) int64 { return (max(now-start, 0) + 59) / 60 * 60 }
+func late(c *state.Core, start, now int64) int64 {
+	late := (max(now-start, 0) + 59) / 60 * 60
+	c.AtSecond(start + late + 1)
+	return late
+}
 
 // Slack returns how far off a time written into Slurm may be if it is so far ahead. Plans drift with
 // every job that starts late or ends early, and each change costs slurmctld milliseconds.
@@ -145,7 +149,7 @@ func Slack(ahead time.Duration) time.Duration { return max(ahead, 0) / 10 }
 // stale reports whether no change can turn a reservation into the hold, because the reservation has
 // begun and the hold begins later.
 func stale(c *state.Core, r slurmctl.Reservation, h state.Hold, now int64) bool {
-	return r.Start.Unix() <= now && h.Start > now+msg.Earlier
+	return c.ReachedSecond(now, r.Start.Unix()) && !c.ReachedSecond(now, h.Start-msg.Earlier)
 }
 
 // nobody is the user of a hold to grow in until its expander is requested. A real user could run
@@ -184,13 +188,13 @@ func HoldFor(c *state.Core, j *state.Job, step int) (slurmctl.Reservation, bool)
 // shares allow it. It also checks that no other job took the nodes before that: a poll since then must
 // cover everything, or cover only the nodes and show them free.
 func Confirmed(c *state.Core, s *state.Snapshot, j *state.Job, now int64) bool {
-	ahead := now + holdAhead(c)
+	ahead := holdAhead(c)
 	for _, h := range HoldsOf(c, j, now) {
-		if h.Step > 1 && (h.Start > ahead || slices.Contains(j.Deferred, h.Step)) {
+		if h.Step > 1 && (slices.Contains(j.Deferred, h.Step) || !c.ReachedSecond(now, h.Start-ahead)) {
 			continue
 		}
 		r, ok := HoldFor(c, j, h.Step)
-		if !ok || !state.SameSet(r.Nodes, h.Nodes) || r.Start.Unix() > max(h.Start, now) {
+		if !ok || !state.SameSet(r.Nodes, h.Nodes) || !c.ReachedSecond(max(h.Start, now), r.Start.Unix()) {
 			return false
 		}
 		since := c.HeldSince[r.Name]

@@ -118,19 +118,19 @@ func matchHolds(c *state.Core, needed map[state.HoldKey]state.Hold, now int64) (
 // changeHolds creates and changes holds. It returns the nodes of holds that must soon be in place and are not.
 // See adjusted for exact.
 func changeHolds(c *state.Core, wanted []state.Hold, existing map[state.HoldKey]string, now int64, exact bool) (open msg.Set) {
-	missing := missingNodes(wanted, existing, now)
+	missing := missingNodes(c, wanted, existing, now)
 	open = msg.Set{}
 	for _, h := range wanted {
 		name, exists := existing[state.HoldKey{h.Job.BaseID(), h.Step}]
-		r, u, change := adjusted(c.Reservations[name], h, now, exact)
+		r, u, change := adjusted(c, c.Reservations[name], h, now, exact)
 		if exists && (name == "" || !change) {
 			continue
 		}
-		if !h.Far(now) {
+		if !h.Far(c, now) {
 			open.Add(h.Nodes)
 		}
 		switch {
-		case h.Job.Busy || h.Job.HoldRetry.After(c.Now):
+		case h.Job.Busy || !c.Reached(c.Now, h.Job.HoldRetry):
 		case exists && u.Nodes != nil && missing[h.Job.BaseID()].Any(msg.Without(c.Reservations[name].Nodes, h.Nodes)):
 			// its steps were renumbered: another hold must take over the released nodes first
 		case exists:
@@ -143,10 +143,10 @@ func changeHolds(c *state.Core, wanted []state.Hold, existing map[state.HoldKey]
 }
 
 // missingNodes returns the nodes of holds to create soon, by job.
-func missingNodes(wanted []state.Hold, existing map[state.HoldKey]string, now int64) map[slurmctl.JobID]msg.Set {
+func missingNodes(c *state.Core, wanted []state.Hold, existing map[state.HoldKey]string, now int64) map[slurmctl.JobID]msg.Set {
 	missing := map[slurmctl.JobID]msg.Set{}
 	for _, h := range wanted {
-		if id := h.Job.BaseID(); existing[state.HoldKey{id, h.Step}] == "" && !h.Far(now) {
+		if id := h.Job.BaseID(); existing[state.HoldKey{id, h.Step}] == "" && !h.Far(c, now) {
 			if missing[id] == nil {
 				missing[id] = msg.Set{}
 			}
@@ -160,11 +160,11 @@ func missingNodes(wanted []state.Hold, existing map[state.HoldKey]string, now in
 // room, or if the hold is far away and the allowance for such holds is used up.
 func changeHold(c *state.Core, h state.Hold, now int64, kind state.Kind, do msg.Command, r slurmctl.Reservation) bool {
 	args := state.Args{Hold: &r}
-	if h.Far(now) && !KeepsFreed(c, do) {
+	if h.Far(c, now) && !KeepsFreed(c, do) {
 		return c.Chore(&c.Pace.FarHolds, h.Job, kind, do, args)
 	}
 	task := msg.Task{Command: do}
-	if h.Start > now+int64(Soon/time.Second) {
+	if !c.ReachedSecond(now, h.Start-int64(Soon/time.Second)) {
 		task = c.Gently(do)
 	}
 	return c.Work.RoomForHolds() && c.Ask(h.Job, "", kind, task, args)
@@ -187,7 +187,7 @@ func KeepsFreed(c *state.Core, do msg.Command) bool {
 		return false
 	}
 	for _, h := range c.Delays.Jobs {
-		if plan.KeepsNodes(h, c.Now) && plan.IsFreed(h, c.Now) && len(state.Common(h.Nodes, c.Reservations[change.Name].Nodes)) > 0 {
+		if plan.KeepsNodes(c, h, c.Now) && plan.IsFreed(c, h, c.Now) && len(state.Common(h.Nodes, c.Reservations[change.Name].Nodes)) > 0 {
 			return true
 		}
 	}
@@ -206,9 +206,16 @@ func stockWaits(c *state.Core, s *state.Snapshot) bool {
 	})
 }
 
+// noteSlack notes when a time in Slurm that is off by some seconds is too far off: see Slack.
+func noteSlack(c *state.Core, now, want, off int64) {
+	if off > msg.Earlier {
+		c.ReachedSecond(now, want-10*off+1)
+	}
+}
+
 // adjusted returns a reservation as it should be for a hold, and the change that it needs. With exact,
 // the hold of a job that does not run yet may begin only a little before its time (UntilLook).
-func adjusted(r slurmctl.Reservation, h state.Hold, now int64, exact bool) (slurmctl.Reservation, slurmctl.ReservationUpdate, bool) {
+func adjusted(c *state.Core, r slurmctl.Reservation, h state.Hold, now int64, exact bool) (slurmctl.Reservation, slurmctl.ReservationUpdate, bool) {
 	var u slurmctl.ReservationUpdate
 	start, end := r.Start.Unix(), r.End.Unix()
 	early := max(msg.Earlier, int64(Slack(time.Duration(h.Start-now)*time.Second)/time.Second))
@@ -216,12 +223,14 @@ func adjusted(r slurmctl.Reservation, h state.Hold, now int64, exact bool) (slur
 	if exact && !h.Job.Runs() {
 		sooner = min(early, plan.UntilLook/2)
 	}
+	noteSlack(c, now, h.Start, h.Start-start)
+	noteSlack(c, now, h.Start, (end-h.End-59)/2)
 	change := false
-	switch want := max(h.Start, now); {
-	case start > now && want <= now:
+	switch want := c.Since(now, h.Start); {
+	case !c.ReachedSecond(now, start) && want <= now:
 		u.StartNow, change = true, true
 		r.Start = time.Unix(now, 0)
-	case start > want || start < h.Start-sooner && start > now:
+	case start > want || start < h.Start-sooner && !c.ReachedSecond(now, start):
 		u.Start, change = time.Unix(want, 0), true
 		r.Start = u.Start
 	}
@@ -312,7 +321,7 @@ func cannotClose(c *state.Core, err error) bool {
 func deleteHold(c *state.Core, s *state.Snapshot, name string) {
 	own, _ := state.ParseHoldName(name)
 	owner := c.ByID[own.Job]
-	if !c.Work.RoomForHolds() || owner != nil && (owner.Busy || owner.HoldRetry.After(c.Now)) {
+	if !c.Work.RoomForHolds() || owner != nil && (owner.Busy || !c.Reached(c.Now, owner.HoldRetry)) {
 		return
 	}
 	var out []msg.TakenOut

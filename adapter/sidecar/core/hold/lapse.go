@@ -13,14 +13,17 @@ import (
 )
 
 // Overrun returns how long the current step has exceeded its time.
-func Overrun(c *state.Core, j *state.Job, now time.Time) time.Duration {
+func Overrun(c *state.Core, j *state.Job, now time.Time) time.Duration { return now.Sub(Due(c, j)) }
+
+// Due returns when the time of the current step ended, or will end.
+func Due(c *state.Core, j *state.Job) time.Time {
 	due := j.Expected()
 	if j.Overdue != 0 {
 		due = max(due, j.Overdue)
 	} else if len(j.Plan) >= j.Step {
 		due = max(due, j.Plan[j.Step-1].End)
 	}
-	return min(now.Sub(time.Unix(due, 0)), now.Sub(c.Awake)) // the application may have slept as well
+	return msg.Later(time.Unix(due, 0), c.Awake) // the application may have slept as well
 }
 
 // Lapse gives up the promise for the coming steps of a job, if there are nodes to hold for them.

@@ -18,7 +18,7 @@ func offerHold(c *state.Core, j *state.Job, now int64) (state.Hold, bool) {
 	if len(nodes) == 0 {
 		return state.Hold{}, false
 	}
-	h := state.Hold{Job: j, Step: follow.LentStep, Nodes: nodes, Start: o.Made, End: max(o.Deadline, now) + max(int64(c.Config.Grace/time.Second), 60)}
+	h := state.Hold{Job: j, Step: follow.LentStep, Nodes: nodes, Start: o.Made, End: c.Until(now, o.Deadline) + max(int64(c.Config.Grace/time.Second), 60)}
 	h.Users = holdUsers(c, h)
 	return h, true
 }

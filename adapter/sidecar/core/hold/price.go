@@ -31,7 +31,7 @@ func Charge(c *state.Core, at time.Time) {
 			continue
 		}
 		j.HeldIdleRest += passed * int64(k.Nodes)
-		if j.State != row.Ended && c.Now.Sub(j.PricedAt) >= priceEvery {
+		if j.State != row.Ended && c.Reached(c.Now, j.PricedAt.Add(priceEvery)) {
 			j.PricedAt = c.Now
 			c.Save(j)
 		}
@@ -74,7 +74,7 @@ func Price(c *state.Core, s *state.Snapshot) {
 func keepers(c *state.Core, s *state.Snapshot) (keepers []keeper) {
 	for _, h := range c.Ours {
 		r, j := c.Reservations[h.Name], c.ByID[h.Own.Job]
-		if j == nil || j.State == row.Ended || !r.End.After(s.Taken) {
+		if j == nil || j.State == row.Ended || c.Reached(s.Taken, r.End) {
 			continue
 		}
 		for _, name := range r.Nodes {
@@ -102,7 +102,7 @@ func wantedNodes(c *state.Core, s *state.Snapshot, keepers []keeper) []bool {
 		free[n] = !s.InUse[s.Nodes[n].Name] && s.Nodes[n].Usable()
 	}
 	for _, cand := range waitingNow(c, s, now) {
-		until := now + slurm.Seconds(cand.Record.TimeLimit)
+		limit := slurm.Seconds(cand.Record.TimeLimit)
 		count, times := cand.Profile[0].Nodes, 1
 		if cand.Job == nil && cand.Record.ArrayTasks > 1 {
 			count = max(cand.Record.NumNodes, 1)
@@ -111,8 +111,8 @@ func wantedNodes(c *state.Core, s *state.Snapshot, keepers []keeper) []bool {
 		var open, held []int
 		for _, n := range cand.Nodes {
 			switch k := keepers[n]; {
-			case !free[n] || blocked[n] < until:
-			case k.job == nil, k.job == cand.Job, k.start >= until:
+			case !free[n] || c.ReachedSecond(now, blocked[n]-limit+1):
+			case k.job == nil, k.job == cand.Job, !c.ReachedSecond(now, k.start-limit+1):
 				open = append(open, n)
 			default:
 				held = append(held, n)
@@ -136,7 +136,7 @@ func wantedNodes(c *state.Core, s *state.Snapshot, keepers []keeper) []bool {
 func othersFrom(c *state.Core, s *state.Snapshot) []int64 {
 	from := slices.Repeat([]int64{math.MaxInt64}, len(s.Nodes))
 	for _, r := range s.Reservations {
-		if _, ours := state.ParseHold(r); ours || !r.End.After(s.Taken) {
+		if _, ours := state.ParseHold(r); ours || c.Reached(s.Taken, r.End) {
 			continue
 		}
 		for _, name := range r.Nodes {
@@ -153,7 +153,7 @@ func othersFrom(c *state.Core, s *state.Snapshot) []int64 {
 func waitingNow(c *state.Core, s *state.Snapshot, now int64) []slurm.Candidate {
 	list := plan.StockCandidates(c, s, now, slurm.Turn{})
 	for _, j := range c.Active {
-		if j.State != row.Queued || j.Kept != nil || len(j.Plan) == 0 || j.Plan[0].Start <= now || j.Begin.Unix() > now || plan.NotEligible(&j.Record) != "" {
+		if j.State != row.Queued || j.Kept != nil || len(j.Plan) == 0 || c.ReachedSecond(now, j.Plan[0].Start) || !c.ReachedSecond(now, j.Begin.Unix()) || plan.NotEligible(&j.Record) != "" {
 			continue
 		}
 		if nodes, err := slurm.Eligible(s, &j.Record, j.GRES); err == nil {

@@ -126,7 +126,7 @@ func TestAdjusted(t *testing.T) {
 			}
 			h := state.Hold{Job: j, Step: 2, Nodes: []string{"n3"}, Users: []string{"nobody"}, Start: as + 600, End: as + 1260}
 			r := slurmctl.Reservation{Start: time.Unix(as+c.start, 0), End: time.Unix(as+c.end, 0), Nodes: statetest.Nodes(c.nodes), Users: strings.Split(c.users, ",")}
-			_, u, change := adjusted(r, h, as+c.now, c.exact)
+			_, u, change := adjusted(b.Core, r, h, as+c.now, c.exact)
 			var what []string
 			if u.StartNow {
 				what = append(what, "now")

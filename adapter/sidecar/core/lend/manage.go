@@ -269,7 +269,7 @@ func comingFree(m *state.Managing) msg.Set {
 	all := msg.Set{}
 	for _, j := range m.Malleable {
 		if n := len(j.Offers); n > 0 {
-			if o := follow.Offer(j.Offers[n-1]); o.State == follow.OfferDone && !o.Grows() && m.Second-o.Closed <= comesFree {
+			if o := follow.Offer(j.Offers[n-1]); o.State == follow.OfferDone && !o.Grows() && !m.ReachedSecond(m.Second, o.Closed+comesFree+1) {
 				all.Add(msg.Without(o.WantedAtEnd(), j.Nodes()))
 			}
 		}
@@ -303,7 +303,7 @@ func bookedFrom(m *state.Managing) map[string]int64 {
 		booked[n.Name] = never
 	}
 	for _, r := range m.Reservations {
-		if own, ours := state.ParseHold(r); ours && own.Step == follow.LentStep || !r.End.After(m.Now) {
+		if own, ours := state.ParseHold(r); ours && own.Step == follow.LentStep || m.Reached(m.Now, r.End) {
 			continue
 		}
 		for _, name := range r.Nodes {
@@ -312,10 +312,10 @@ func bookedFrom(m *state.Managing) map[string]int64 {
 			}
 		}
 	}
-	soon := m.Second + int64(m.Config.HoldAhead/time.Second)
+	ahead := int64(m.Config.HoldAhead / time.Second)
 	for name, all := range m.Wants {
 		for _, w := range all {
-			if w.At <= soon {
+			if m.ReachedSecond(m.Second, w.At-ahead) {
 				booked[name] = min(booked[name], w.At)
 			}
 		}
@@ -332,8 +332,8 @@ func mayGive(m *state.Managing, j *state.Job) bool {
 // mayAsk reports whether a job may get an offer now.
 func mayAsk(m *state.Managing, j *state.Job) bool {
 	return j.State == row.Running && mayGive(m, j) && follow.OfferAt(j) == nil && !j.Configuring && j.Kept == nil && !j.Unwritten && !adopt.Lapsed(j) && len(j.Expanders) == 0 &&
-		!j.Touched.After(m.S.Taken) && !m.Now.Before(j.OfferAfter) && !m.Now.Before(j.RetryAt) && j.Asked != nil && len(j.Plan) == len(j.Profile) &&
-		len(j.Nodes()) >= j.Profile[j.Step-1].Nodes && len(j.Nodes()) <= most(j) && j.Expected() > m.Second+int64(follow.Recall(m.Core, j)/time.Second)
+		!j.Touched.After(m.S.Taken) && m.Reached(m.Now, j.OfferAfter) && m.Reached(m.Now, j.RetryAt) && j.Asked != nil && len(j.Plan) == len(j.Profile) &&
+		len(j.Nodes()) >= j.Profile[j.Step-1].Nodes && len(j.Nodes()) <= most(j) && !m.ReachedSecond(m.Second, j.Expected()-int64(follow.Recall(m.Core, j)/time.Second))
 }
 
 // asJob returns a job as policies see it, with the nodes that it is offered.
@@ -480,11 +480,11 @@ func barred(m *state.Managing, j *state.Job, until int64) msg.Set {
 			barred.Add(o.Wanted())
 		}
 	}
-	reach := m.Second + slurm.Reach(j, m.Second)
+	reach := m.Second + slurm.Reach(m.Core, j, m.Second)
 	for _, r := range m.Reservations {
 		_, ours := state.ParseHold(r)
 		from := r.Start.Unix()
-		if r.End.After(m.Now) && (from <= until || !ours && from < reach) {
+		if !m.Reached(m.Now, r.End) && (from <= until || !ours && from < reach) {
 			barred.Add(r.Nodes)
 		}
 	}

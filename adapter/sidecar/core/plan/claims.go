@@ -27,7 +27,7 @@ func Claimants(c *state.Core, s *state.Snapshot, except *state.Job, at int64) []
 		if j.Claim == 0 || j.SlurmID == except.SlurmID || !j.Runs() && j.State != row.Starting {
 			continue
 		}
-		until := now + slurm.Reach(j, now)
+		until := now + slurm.Reach(c, j, now)
 		if j.State == row.Starting {
 			until += mirrorSeconds
 		}

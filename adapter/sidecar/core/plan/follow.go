@@ -35,6 +35,6 @@ func IsExpander(c *state.Core, r *slurmctl.Job) bool {
 func IsSelf(c *state.Core, r *slurmctl.Job) bool { return r.User == c.Site.User }
 
 // StillKept reports whether it is too early to try again.
-func StillKept(j *state.Job, now time.Time) bool {
-	return j.Kept != nil && (j.Kept.GivenUp || j.Kept.Look || now.Before(j.Kept.Again))
+func StillKept(c *state.Core, j *state.Job, now time.Time) bool {
+	return j.Kept != nil && (j.Kept.GivenUp || j.Kept.Look || !c.Reached(now, j.Kept.Again))
 }

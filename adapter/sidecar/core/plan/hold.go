@@ -34,13 +34,13 @@ const (
 )
 
 // KeepsNodes reports whether nodes are kept for a job that has not started yet.
-func KeepsNodes(h *state.HeldUp, now time.Time) bool {
-	return !h.Spent && (h.Now || IsFreed(h, now)) && len(h.Nodes) > 0
+func KeepsNodes(c *state.Core, h *state.HeldUp, now time.Time) bool {
+	return !h.Spent && (h.Now || IsFreed(c, h, now)) && len(h.Nodes) > 0
 }
 
 // IsFreed reports whether promises recently gave way to the job.
-func IsFreed(h *state.HeldUp, now time.Time) bool {
-	return !h.Freed.IsZero() && now.Sub(h.Freed) <= StartPatience
+func IsFreed(c *state.Core, h *state.HeldUp, now time.Time) bool {
+	return !h.Freed.IsZero() && !c.Passed(now, h.Freed.Add(StartPatience))
 }
 
 // withoutHeldUp removes jobs from a list if nodes are already kept for them (addKeptFor).
@@ -50,7 +50,7 @@ func withoutHeldUp(c *state.Core, list []slurm.Candidate) []slurm.Candidate {
 	}
 	return slices.DeleteFunc(list, func(cand slurm.Candidate) bool {
 		h := c.Delays.Jobs[cand.Record.ID]
-		return cand.Job == nil && h != nil && KeepsNodes(h, c.Now)
+		return cand.Job == nil && h != nil && KeepsNodes(c, h, c.Now)
 	})
 }
 

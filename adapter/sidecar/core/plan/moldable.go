@@ -35,7 +35,7 @@ func alternatives(c *state.Core, j *state.Job) (which []int, err error) {
 		if leftOut(j.Moldable, k) {
 			continue
 		}
-		if refused, was := j.RefusedAs[k]; was && c.Now.Before(refused.Until) {
+		if refused, was := j.RefusedAs[k]; was && !c.Reached(c.Now, refused.Until) {
 			reasons = append(reasons, fmt.Sprintf("%s: %s", p, refused.Why))
 			continue
 		}
@@ -278,7 +278,7 @@ func MoldableShown(c *state.Core, j *state.Job) *api.Moldable {
 			a.Waste, a.NodeHours = float64(o.Waste)/3600, float64(o.Held)/3600
 		case leftOut(m, k):
 			a.Reason = "infeasible when it was submitted"
-		case was && c.Now.Before(refused.Until):
+		case was && !c.Reached(c.Now, refused.Until):
 			a.Reason = refused.Why
 		case i >= 0:
 			a.Reason = "there is no time at which its nodes are free for long enough"

@@ -55,7 +55,7 @@ func Candidates(c *state.Core, s *state.Snapshot, now int64) []slurm.Candidate {
 func plannable(c *state.Core, s *state.Snapshot, j *state.Job, over bool) bool {
 	j.GoesOn()
 	if j.Unfit = ""; j.Kept != nil {
-		if dropPlan(c, j, j.Kept.Text); StillKept(j, c.Now) {
+		if dropPlan(c, j, j.Kept.Text); StillKept(c, j, c.Now) {
 			return false
 		}
 		j.LetTry()
@@ -99,12 +99,12 @@ func candidateOf(c *state.Core, s *state.Snapshot, j *state.Job, now int64, unre
 		}
 		cand.Profile = j.Moldable.Alternatives[cand.Molds[0]]
 	}
-	if unread.Record != nil && len(j.Plan) == 0 && JustSubmitted(s, cand.Record) && MoreUrgent(unread, unaged(c, cand.Record)) < 0 {
+	if unread.Record != nil && len(j.Plan) == 0 && JustSubmitted(c, s, cand.Record) && MoreUrgent(unread, unaged(c, cand.Record)) < 0 {
 		j.WaitsFor(state.Reason{Kind: state.WhyEarlierUnread, Job: uint32(unread.Record.ID)})
 		return slurm.Candidate{}, false
 	}
 	if !j.Begin.IsZero() {
-		cand.Earliest = max(now, j.Begin.Unix())
+		cand.Earliest = c.Since(now, j.Begin.Unix())
 	}
 	return cand, true
 }
@@ -115,7 +115,7 @@ func candidateOf(c *state.Core, s *state.Snapshot, j *state.Job, now int64, unre
 func firstUnread(c *state.Core, s *state.Snapshot) (first slurm.Candidate) {
 	for id := range c.Coming {
 		r := s.ByID[id]
-		if r == nil || !JustSubmitted(s, r) || !IsComing(c, id) {
+		if r == nil || !JustSubmitted(c, s, r) || !IsComing(c, id) {
 			continue
 		}
 		if cand := unaged(c, r); first.Record == nil || MoreUrgent(cand, first) < 0 {
@@ -130,10 +130,13 @@ func unaged(c *state.Core, r *slurmctl.Job) slurm.Candidate {
 	return slurm.Candidate{Record: r, Turn: slurm.Turn{TierOf(c, r, false), r.Priority}}
 }
 
+// justNow is the age up to which a job counts as just submitted.
+const justNow = 5 * time.Second
+
 // JustSubmitted reports whether a job is so new that its request may still be unread. A job with a future
 // submit time does not count: no job should wait until then.
-func JustSubmitted(s *state.Snapshot, r *slurmctl.Job) bool {
-	return s.Taken.Sub(r.SubmitTime).Abs() <= 5*time.Second
+func JustSubmitted(c *state.Core, s *state.Snapshot, r *slurmctl.Job) bool {
+	return c.Reached(s.Taken, r.SubmitTime.Add(-justNow)) && !c.Passed(s.Taken, r.SubmitTime.Add(justNow))
 }
 
 // Behind moves jobs whose request grew while they waited behind jobs that were submitted before that. So the

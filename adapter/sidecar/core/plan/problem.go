@@ -58,6 +58,14 @@ func ProblemBatch(c *state.Core, s *state.Snapshot, o *msg.Occupancy, b *batch) 
 // TakePlans stores the plans.
 func TakePlans(c *state.Core, in msg.Planned) {
 	c.Last, c.Made = in.Last, in.Made
+	for _, l := range in.Last {
+		switch {
+		case l != nil:
+			c.ReachedSecond(c.Now.Unix(), l.Until())
+		case in.Drifts: // a plan that is not kept differs
+			c.Moves = true
+		}
+	}
 	for _, err := range in.Errors {
 		c.Log.WithError(err).Error("planning failed: the plan stays as it was")
 	}
@@ -121,7 +129,7 @@ func peaks(c *state.Core, s *state.Snapshot, origin int64) []msg.Peak {
 		end := j.Plan[len(j.Plan)-1].End + slurm.Margin(c)
 		steps := j.Plan
 		if j.Kept != nil {
-			steps = slurm.Promised(j, origin)
+			steps = slurm.Promised(c, j, origin)
 		}
 		for _, step := range steps {
 			for _, name := range step.Nodes {

@@ -26,6 +26,7 @@ func PriorityOf(c *state.Core, j *state.Job, now time.Time) uint64 {
 	if r.Priority == 0 || c.Ageing.Weight == 0 || c.Ageing.Always {
 		return r.Priority
 	}
+	c.Moves = true
 	submitted := r.SubmitTime // a requeued job has a new submit time
 	if submitted.IsZero() {
 		submitted = j.Submitted
@@ -89,14 +90,14 @@ func EligibleAgain(c *state.Core, j *state.Job, eligible bool, now time.Time) {
 // some of them. Slurm mostly does not count it. But a job planned before the scheduler's first
 // pass over it has a begin time to count from.
 func ReadAccrual(c *state.Core) {
-	if c.Ageing.Weight == 0 || c.Ageing.Always || c.Now.Sub(c.AccrualRead) < accrualPause || !c.Work.Room() {
+	if c.Ageing.Weight == 0 || c.Ageing.Always {
 		return
 	}
 	unknown := false
 	for _, j := range c.Active {
 		unknown = unknown || j.State == row.Queued && !j.AccrualKnown
 	}
-	if !unknown {
+	if !unknown || !c.Reached(c.Now, c.AccrualRead.Add(accrualPause)) || !c.Work.Room() {
 		return
 	}
 	if c.Ask(nil, "accrual", state.KindAccrual, c.Gently(msg.ReadAccrual{}), state.Args{}) {

@@ -10,14 +10,14 @@ import (
 
 // Promised returns the current and coming steps of a job, with its own nodes. A job that is kept back keeps
 // the nodes that it has, for as long as if it were planned now.
-func Promised(j *state.Job, now int64) []msg.PlannedStep {
+func Promised(c *state.Core, j *state.Job, now int64) []msg.PlannedStep {
 	steps := j.Plan[min(max(j.Step-1, 0), len(j.Plan)):]
 	if j.Kept == nil || !j.Runs() {
 		return steps
 	}
 	have, late := j.Nodes(), int64(0)
 	if next := j.Next(); next != nil {
-		late = max(now-next.Start, 0)
+		late = c.Until(now, next.Start) - next.Start
 	}
 	all := make([]msg.PlannedStep, len(steps))
 	for i, step := range steps {

@@ -31,12 +31,13 @@ func AddNodes(c *state.Core, o *msg.Occupancy, s *state.Snapshot) {
 func Releases(c *state.Core, r *slurmctl.Job, now int64) int64 {
 	margin := int64(c.Config.Margin / time.Second)
 	if r.State == slurmctl.Completing {
+		c.Moves = true
 		return now + max(margin, 1)
 	}
 	if r.TimeLimit == slurmctl.Unlimited || r.EndTime.IsZero() || r.State == slurmctl.Suspended {
 		return planner.Forever
 	}
-	return max(r.EndTime.Unix(), now) + max(margin, 1)
+	return c.Until(now, r.EndTime.Unix()) + max(margin, 1)
 }
 
 // AddLinks does what AddPromises does, for a chain: between two links, all jobs may use its nodes.
@@ -49,9 +50,9 @@ func AddLinks(c *state.Core, o *msg.Occupancy, s *state.Snapshot, j *state.Job, 
 		}
 	}
 	end := now // an overrunning link still holds its nodes
-	for i, step := range Promised(j, now) {
+	for i, step := range Promised(c, j, now) {
 		if i == 0 && j.State == row.Running {
-			end = max(end, step.End)
+			end = c.Until(now, step.End)
 			continue
 		}
 		add(step.Nodes, step.Start, step.End)

@@ -45,7 +45,7 @@ func Unsuited(c *state.Core, s *state.Snapshot, j *state.Job, name string) strin
 		return fmt.Sprintf("partition %s allows %d nodes", name, p.MaxNodes)
 	case j.Profile[0].Nodes < p.MinNodes:
 		return fmt.Sprintf("partition %s allows no fewer than %d nodes", name, p.MinNodes)
-	case c.Now.Before(j.RefusedIn[name].Until):
+	case !c.Reached(c.Now, j.RefusedIn[name].Until):
 		return fmt.Sprintf("partition %s: %s", name, j.RefusedIn[name].Why)
 	}
 	return forbids(c, j, name)

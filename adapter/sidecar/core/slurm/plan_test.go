@@ -65,11 +65,12 @@ func TestReach(t *testing.T) {
 		"no limit":                  {slurmctl.Unlimited, noEnd, planner.MaxDuration},
 		"no limit, yet Slurm's end": {slurmctl.Unlimited, time.Minute, planner.MaxDuration},
 	} {
-		j := statetest.New(t, 1).Evolving(1, 1, "1@1m", c.limit)
+		w := statetest.New(t, 1)
+		j := w.Evolving(1, 1, "1@1m", c.limit)
 		if j.Record.EndTime = (time.Time{}); c.left != noEnd {
 			j.Record.EndTime = statetest.Start.Add(c.left)
 		}
-		if got := Reach(j, statetest.Second); got != c.want {
+		if got := Reach(w.Core, j, statetest.Second); got != c.want {
 			t.Errorf("%s: %d s, want %d", name, got, c.want)
 		}
 	}

@@ -21,7 +21,7 @@ func RankOf(c *state.Core, r *slurmctl.Job) msg.Rank {
 // decides, so no growth could be promised such nodes.
 func WaitsForLower(c *state.Core, s *state.Snapshot, j *state.Job) string {
 	preemption := c.Rules.Limits.Preemption()
-	if preemption == nil || len(j.Plan) == 0 || j.Plan[0].Start <= s.Taken.Unix() {
+	if preemption == nil || len(j.Plan) == 0 || c.ReachedSecond(s.Taken.Unix(), j.Plan[0].Start) {
 		return ""
 	}
 	for i := range s.Jobs {

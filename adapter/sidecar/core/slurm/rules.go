@@ -133,7 +133,7 @@ func forbids(c *state.Core, j *state.Job, partition string) string {
 // postponed, so that no nodes are held for nothing.
 func Explain(c *state.Core, j *state.Job, now time.Time) {
 	k := j.Kept
-	if !k.Look && slurmctl.KindOf(k.Limit) == slurmctl.LimitReason && now.After(k.Looked.Add(explainAgain)) {
+	if !k.Look && slurmctl.KindOf(k.Limit) == slurmctl.LimitReason && c.Passed(now, k.Looked.Add(explainAgain)) {
 		k.Look, k.Fresh = true, now
 	}
 	if !k.Look {

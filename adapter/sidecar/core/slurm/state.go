@@ -6,9 +6,9 @@ import (
 )
 
 // Reach returns how many seconds away the job's time limit in Slurm is.
-func Reach(j *state.Job, now int64) int64 {
+func Reach(c *state.Core, j *state.Job, now int64) int64 {
 	if j.Record.EndTime.IsZero() || j.Record.TimeLimit == slurmctl.Unlimited {
 		return Seconds(j.Record.TimeLimit)
 	}
-	return max(j.Record.EndTime.Unix()-now, 0)
+	return c.Since(now, j.Record.EndTime.Unix()) - now
 }

@@ -40,8 +40,7 @@ func SuspectNodes(c *state.Core, j *state.Job, nodes []string, err error) {
 
 // IsSuspect reports whether any of the nodes must be avoided for now.
 func IsSuspect(c *state.Core, nodes []string) bool {
-	now := c.Now
-	maps.DeleteFunc(c.Suspect, func(_ string, until time.Time) bool { return until.Before(now) })
+	maps.DeleteFunc(c.Suspect, func(_ string, until time.Time) bool { return c.Passed(c.Now, until) })
 	for _, n := range nodes {
 		if _, ok := c.Suspect[n]; ok {
 			return true

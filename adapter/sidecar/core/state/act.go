@@ -51,8 +51,8 @@ func (a *Actions) Deny(why string, unheard bool) {
 func (a *Actions) DenialHeard() { a.Denied = "" }
 
 // Readmit removes nodes whose time is up.
-func (a *Actions) Readmit(now time.Time) {
-	maps.DeleteFunc(a.Shunned, func(_ string, until time.Time) bool { return until.Before(now) })
+func (a *Actions) Readmit(c *Core, now time.Time) {
+	maps.DeleteFunc(a.Shunned, func(_ string, until time.Time) bool { return c.Passed(now, until) })
 }
 
 // Limits holds whether a job's time limits are long enough for its plan. Owner: act.

@@ -226,7 +226,7 @@ func (c *Core) outTask(e msg.Task) msg.Task {
 // CountsStand reports whether slurmctld may report outdated counts of allocated CPUs. After its
 // clock was set back, it counts again only once the old time is reached or it restarts (source,
 // all versions: last_set_all of the select plugins). What it reports about jobs is always correct.
-func CountsStand(c *Core) bool { return c.Now.Before(c.CountsFrom) }
+func CountsStand(c *Core) bool { return !c.Reached(c.Now, c.CountsFrom) }
 
 // Shift moves the plan and step times of a job by a duration.
 func Shift(c *Core, j *Job, by time.Duration) {

@@ -39,6 +39,7 @@ type Core struct {
 	Stopping  bool
 	Started   time.Time
 
+	Moments
 	Quiet   quiet
 	Tick    time.Time     // of the last step
 	Wait    time.Duration // after which the next step was due at the latest
@@ -108,7 +109,6 @@ type Holds struct {
 	Unwilling    map[string]bool                 // holds that Slurm refuses to change, to be recreated
 	HoldsOpen    bool                            // see cannotClose
 	Intruders    map[slurmctl.JobID]Intrusion    // jobs in holds that are for other jobs
-	Fits         int64                           // Unix second before which the shares allow no further hold, unless a hold ends; 0 if not known
 	Delays       delays                          // stock jobs that holds keep from starting
 }
 
@@ -179,20 +179,23 @@ func SortedKeys[V any](m map[string]V) []string {
 	return keys
 }
 
-// In virtual time a poll costs more than the second that it covers, and most polls show what the previous one
-// showed. [core.still] returns until when such a poll would decide nothing: a simulation skips it then. Still
-// is cautious: if it is not certain, it says that polls are needed.
-
 // quiet holds facts about the last cycle for [core.still].
 type quiet struct {
-	Acted    time.Time // the last step that asked for more than polls and plans
-	Drifts   bool      // see Planned; a kept plan does not drift
+	Acted    time.Time // the last step that heard of, or asked for, more than polls and plans
 	Refitted bool      // the cycle replanned a running job from its time on
 	PutOff   bool      // a chore had no allowance
 }
 
-// Note records the effects of a step.
-func (q *quiet) Note(now time.Time, effects []msg.Effect) {
+// Note records the inputs and effects of a step.
+func (q *quiet) Note(now time.Time, inputs []msg.Input, effects []msg.Effect) {
+	for _, in := range inputs {
+		switch in.(type) {
+		case msg.Observation, msg.Planned, msg.Tick:
+		default: // a time that it set was perhaps not compared yet
+			q.Acted = now
+			return
+		}
+	}
 	for _, e := range effects {
 		switch e.(type) {
 		case msg.Poll, msg.PollNodes, msg.Plan, msg.Resize:

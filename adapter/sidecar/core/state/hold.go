@@ -63,6 +63,7 @@ type delays struct {
 	Distrusted map[uint32]time.Time // users, until when
 	Seen       uint64               // digest of what the last look saw
 	Again      time.Time            // the next look, even if nothing happens
+	Fits       bool                 // some stock job fitted on the idle nodes in the last look
 }
 
 // Copied returns a copy, for plans made outside the main loop.

@@ -103,6 +103,6 @@ type HoldKey struct {
 }
 
 // Far reports whether the hold's job neither runs nor starts within a minute.
-func (h Hold) Far(now int64) bool {
-	return h.Job.State == row.Queued && len(h.Job.Plan) > 0 && h.Job.Plan[0].Start > now+60
+func (h Hold) Far(c *Core, now int64) bool {
+	return h.Job.State == row.Queued && len(h.Job.Plan) > 0 && !c.ReachedSecond(now, h.Job.Plan[0].Start-60)
 }

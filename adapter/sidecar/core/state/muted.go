@@ -81,7 +81,10 @@ func (c *Core) unmute(j *Job) {
 // UnmuteAll writes what is allowed by now, and removes users without recent events.
 func UnmuteAll(c *Core) {
 	for _, j := range c.Active {
-		if j.Muted.Count > 0 && c.mayWrite(j) {
+		if j.Muted.Count == 0 {
+			continue
+		}
+		if c.Moves = true; c.mayWrite(j) {
 			c.unmute(j)
 		}
 	}

@@ -175,7 +175,7 @@ func (c *Core) BeginTask(j *Job, p Pending) bool {
 	w := &c.Work
 	if j != nil {
 		j.Busy, p.Job = true, j.ID
-	} else if w.Keys[p.Key] || c.Now.Before(w.Retry[p.Key]) {
+	} else if w.Keys[p.Key] || !c.Reached(c.Now, w.Retry[p.Key]) {
 		return false
 	} else {
 		w.Keys[p.Key] = true

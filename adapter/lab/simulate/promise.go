@@ -1,0 +1,57 @@
+package simulate
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/evoslurm/evoslurm/adapter/sidecar/core/msg"
+	"github.com/evoslurm/evoslurm/slurmctl"
+)
+
+// promise is the core's word that polls decide nothing until a time if nothing happens (core.Core.Still). It is
+// checked where all polls are made.
+type promise struct {
+	until   time.Time      // zero: no promise
+	version uint64         // the cluster's
+	jobs    []slurmctl.Job // in the last poll
+}
+
+// showsSame reports whether two polls show the same of a job, as far as that may change without a new version of
+// the cluster.
+func showsSame(a, b slurmctl.Job) bool {
+	return a.ID == b.ID && a.Priority == b.Priority && a.Reason == b.Reason && a.StartTime.Equal(b.StartTime)
+}
+
+// checkPromise checks the effects of a step against the promise, and then takes the next one.
+func (h *history) checkPromise(now time.Time, inputs []msg.Input, effects []msg.Effect) {
+	p, version := &h.promise, h.s.Cluster.Version()
+	quiet := true
+	for _, in := range inputs {
+		switch in := in.(type) {
+		case msg.Observation:
+			quiet = quiet && in.Err == nil && slices.EqualFunc(p.jobs, in.Jobs, showsSame)
+			p.jobs = in.Jobs
+		case msg.Planned, msg.Tick:
+		default:
+			quiet = false
+		}
+	}
+	if !quiet || p.version != version || !now.Before(p.until) {
+		p.until = time.Time{}
+	}
+	for _, e := range effects {
+		switch e.(type) {
+		case msg.Poll, msg.PollNodes, msg.Plan, msg.Resize, msg.Wake:
+			continue
+		}
+		if !p.until.IsZero() {
+			h.blame(fmt.Errorf("the core promised to decide nothing until %s, and decides %v", stamp(p.until.Sub(h.s.base)), e))
+		}
+		p.until = time.Time{}
+		return
+	}
+	if p.until.IsZero() && h.s.seen == version && !h.s.core.PutOff() {
+		p.until, p.version = h.s.core.Still(), version
+	}
+}
