@@ -37,11 +37,14 @@ var Options = []string{"profile", "moldable", "moldable-by", "malleable", "size"
 // sbatch reads #SBATCH: at the start of a line, before the first line that is neither blank nor a
 // comment, split at white space, with quotes, backslashes and trailing # comments as there. After
 // the first command, where sbatch would silently ignore a line, an #EVO line is an error.
-func ParseDirectives(script []byte) ([]Directive, error) {
+func ParseDirectives(script []byte) ([]Directive, error) { return parseDirectives(string(script)) }
+
+// parseDirectives does what ParseDirectives does, without a copy of the script, which may have megabytes.
+func parseDirectives(script string) ([]Directive, error) {
 	var found []Directive
 	begun := false // the first command has been seen
 	number := 0
-	for line := range strings.SplitSeq(string(script), "\n") {
+	for line := range strings.SplitSeq(script, "\n") {
 		number++
 		rest, ok := strings.CutPrefix(line, "#EVO")
 		if !ok || rest != "" && !isSpace(rest[0]) { // #EVOLUTION is a plain comment
@@ -177,9 +180,11 @@ func (r *Request) Set(name, value string) (err error) {
 
 // FromScript returns the request in a batch script's #EVO lines. The last value of an option
 // counts, as with #SBATCH.
-func FromScript(script []byte) (Request, error) {
+func FromScript(script []byte) (Request, error) { return fromScript(string(script)) }
+
+func fromScript(script string) (Request, error) {
 	var s Request
-	found, err := ParseDirectives(script)
+	found, err := parseDirectives(script)
 	if err != nil {
 		return Request{}, err
 	}

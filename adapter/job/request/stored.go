@@ -13,16 +13,19 @@ func (r Request) ScriptLine() string { return linePrefix + r.marker(false) + "\n
 
 // FromStored returns the request in a Slurm job's script, and whether there is one. The first
 // ScriptLine holds all of it; without one, the #EVO lines do.
-func FromStored(script []byte) (Request, bool, error) {
-	for line := range strings.SplitSeq(string(script), "\n") {
+func FromStored(script []byte) (Request, bool, error) { return FromStoredText(string(script)) }
+
+// FromStoredText does what FromStored does, and copies only what it returns.
+func FromStoredText(script string) (Request, bool, error) {
+	for line := range strings.SplitSeq(script, "\n") {
 		if text, ok := strings.CutPrefix(line, linePrefix); ok {
-			return ParseMarker(text)
+			return ParseMarker(strings.Clone(text)) // the request must not keep the whole script in memory
 		}
 		if isCommand(line) {
 			break
 		}
 	}
-	s, err := FromScript(script)
+	s, err := fromScript(script)
 	if m := s.Moldable; m != nil && len(m.Alternatives) == 0 {
 		s.Moldable = nil // only a preference
 	}

@@ -169,7 +169,7 @@ func (d *Driver) Run(ctx, polls context.Context, t msg.Task) (result any, err er
 		text, err := d.Slurm.BatchScript(ctx, c.Job)
 		read := msg.Scripted{}
 		if err == nil {
-			read.Request, read.Asked, read.Err = request.FromStored([]byte(text))
+			read.Request, read.Asked, read.Err = request.FromStoredText(text)
 		}
 		return read, err
 	case msg.ReadLimits:
