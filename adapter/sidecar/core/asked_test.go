@@ -100,7 +100,7 @@ func TestScriptAgain(t *testing.T) {
 			core := statetest.NewCore(config.Default(), start)
 			asked := 0
 			for core.Now = start; core.Now.Sub(start) < 10*time.Minute; core.Now = core.Now.Add(time.Second) {
-				if read := adopt.ReadScript(core, 7); read.Known {
+				if read := adopt.ReadScript(core, &slurmctl.Job{ID: 7}); read.Known {
 					if read.Asked != c.asked {
 						t.Errorf("it asks: %v", read.Asked)
 					}

@@ -242,6 +242,6 @@ func TestActsOnce(t *testing.T) {
 // fill begins as many tasks as may run at once.
 func fill(b *statetest.Bench) {
 	for i := 0; b.Work.Room(); i++ {
-		b.Ask(nil, fmt.Sprint(i), state.KindScript, msg.Task{Command: msg.ReadScript{}}, state.Args{})
+		b.Ask(nil, fmt.Sprint(i), state.KindLimits, msg.Task{Command: msg.ReadLimits{}}, state.Args{})
 	}
 }

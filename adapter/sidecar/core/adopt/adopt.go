@@ -100,8 +100,7 @@ func Add(c *state.Core, j *state.Job) {
 func Adopt(c *state.Core, s *state.Snapshot) {
 	clear(c.Coming)
 	c.Links = nil
-	for i := range s.Jobs {
-		r := &s.Jobs[i]
+	for r := range inTurns(c, s) {
 		if own, ours := state.ParseHoldName(r.Name); ours && c.ByID[own.Job] != nil && MayBring(c, r, c.ByID[own.Job]) {
 			c.ByID[own.Job].Numbered(own.Attempt)
 		}

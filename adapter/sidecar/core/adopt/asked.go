@@ -3,6 +3,8 @@ package adopt
 import (
 	"errors"
 	"fmt"
+	"iter"
+	"slices"
 	"time"
 
 	"github.com/evoslurm/evoslurm/adapter/job/request"
@@ -38,13 +40,30 @@ func ReadAsked(c *state.Core, r *slurmctl.Job, p planner.Profile) (state.Request
 	if read == nil {
 		read = &state.RequestRead{}
 	}
-	if read.Known || !c.Reached(c.Now, read.Again) || !c.Work.Room() || !c.Work.RoomFor(r.UID) {
+	if read.Known || !c.Reached(c.Now, read.Again) || !c.RoomToRead(r.UID) || !c.Work.RoomFor(r.UID) {
 		return *read, read.Known
 	}
-	if c.Ask(nil, fmt.Sprint("request ", id), state.KindRequest, msg.Task{Command: readRequest(c, r, p)}, state.Args{Started: r.StartTime}) {
+	if c.Ask(nil, fmt.Sprint("request ", id), state.KindRequest, msg.Task{Command: readRequest(c, r, p)}, state.Args{Started: r.StartTime, Of: id, UID: r.UID}) {
 		c.Asked[id] = read
 	}
 	return state.RequestRead{}, false
+}
+
+// inTurns returns the jobs of a snapshot. If users take turns, they begin after the job that was read last, so
+// that a user with many jobs comes after all others.
+func inTurns(c *state.Core, s *state.Snapshot) iter.Seq[*slurmctl.Job] {
+	w, first := &c.Work, 0
+	if w.InTurns, w.PutOff = w.PutOff || c.ReadsSlowly(), false; w.InTurns {
+		after := func(r slurmctl.Job) bool { return r.ID > w.Latest }
+		first = max(slices.IndexFunc(s.Jobs, after), 0)
+	}
+	return func(yield func(*slurmctl.Job) bool) {
+		for i := range s.Jobs {
+			if !yield(&s.Jobs[(first+i)%len(s.Jobs)]) {
+				return
+			}
+		}
+	}
 }
 
 // SettleRequest takes over the request of a job.

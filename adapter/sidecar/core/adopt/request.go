@@ -83,7 +83,7 @@ func textsOf(c *state.Core, s *state.Snapshot, r *slurmctl.Job) (sp request.Requ
 	case !asked && !mayHaveLost(c, r, s.Taken) && !heldFor(s)[r.ID] || c.Owner(r.ID) != nil:
 		return sp, nil, false, nil
 	}
-	read := ReadScript(c, r.ID)
+	read := ReadScript(c, r)
 	switch {
 	case !read.Known:
 		c.Coming[r.ID] = r.UID
@@ -120,15 +120,21 @@ func heldFor(s *state.Snapshot) map[slurmctl.JobID]bool {
 
 // ReadScript returns what a job's script asks for, or starts to read it: then a later cycle has the result. A
 // failed read is repeated as often as that of a request.
-func ReadScript(c *state.Core, id slurmctl.JobID) state.Script {
+func ReadScript(c *state.Core, r *slurmctl.Job) state.Script {
+	id := r.ID
 	read := c.Scripts[id]
 	if read == nil {
 		read = &state.Script{}
 	}
-	if read.Known || !c.Reached(c.Now, read.Again) || !c.Work.Room() {
+	key := fmt.Sprint("script ", id)
+	if read.Known || !c.Reached(c.Now, read.Again) || c.Work.Keys[key] {
 		return *read
 	}
-	if c.Ask(nil, fmt.Sprint("script ", id), state.KindScript, msg.Task{Command: msg.ReadScript{id}}, state.Args{}) {
+	if !c.RoomForScript(r.UID) {
+		c.Work.PutOff = true
+		return *read
+	}
+	if c.Ask(nil, key, state.KindScript, msg.Task{Command: msg.ReadScript{id}}, state.Args{Of: id, UID: r.UID}) {
 		c.Scripts[id] = read
 	}
 	return state.Script{}

@@ -67,6 +67,7 @@ type Args struct {
 	Begun     time.Time             // when the task was asked for
 	Started   time.Time             // when the Slurm job started
 	Of        slurmctl.JobID        // the Slurm job that the task is about
+	UID       uint32                // user of the job that is read
 	State     row.State             // next state of the job
 	Limit     string                // why Slurm did not start the job
 	Nodes     int                   // size of the job after a growth

@@ -47,7 +47,7 @@ func TestTasks(t *testing.T) {
 func TestRoom(t *testing.T) {
 	own := func(b *statetest.Bench, n int) {
 		for i := range n {
-			b.Ask(nil, fmt.Sprint("own ", i), state.KindScript, msg.Task{Command: msg.ReadScript{}}, state.Args{})
+			b.Ask(nil, fmt.Sprint("own ", i), state.KindLimits, msg.Task{Command: msg.ReadLimits{}}, state.Args{})
 		}
 	}
 	users := func(b *statetest.Bench, uids, each int) {

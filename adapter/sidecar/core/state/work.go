@@ -6,6 +6,7 @@ import (
 
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/msg"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/store/row"
+	"github.com/evoslurm/evoslurm/slurmctl"
 )
 
 // Changes of Slurm take time: slurmctld may let a command wait for seconds while its backfill scheduler holds
@@ -23,6 +24,10 @@ const (
 	userAtOnce  = 8
 	usersAtOnce = 64
 	newcomers   = 16
+	// While slurmctld takes longer than slowAnswer, a user has userReads scripts and requests read at once.
+	slowAnswer    = 3 * time.Second
+	userReads     = 2
+	scriptsAtOnce = 2
 	// chorePause is the least time between two chores (far holds, and the plan's mirror): after each, slurmctld's
 	// scheduler holds the locks.
 	chorePause = 250 * time.Millisecond
@@ -36,21 +41,84 @@ type work struct {
 	Pending map[int64]*Pending   // tasks under way, by ID
 	Lent    map[int64]uint32     // tasks that run a process of a user, with that user
 	Hands   map[uint32]int       // number of these tasks, by user
+	Reads   map[int64]Reading    // scripts and requests being read, by task, except those in Lent
+	Latest  slurmctl.JobID       // the job of the last one begun
+	InTurns bool                 // users take turns in this cycle: slurmctld is slow, or scripts waited in the last cycle
+	PutOff  bool                 // a script waits in this cycle
 	Chore   bool                 // a chore is under way
 	Chored  time.Time            // when the last chore ended
 	Keys    map[string]bool      // keys of running tasks without a job
 	Retry   map[string]time.Time // earliest next attempt, by key
 }
 
+// Reading is the read of a job's script or request.
+type Reading struct {
+	UID   uint32 // of the job's user
+	Since time.Time
+}
+
 func NewWork() work {
-	return work{Keys: map[string]bool{}, Retry: map[string]time.Time{}, Pending: map[int64]*Pending{}, Lent: map[int64]uint32{}, Hands: map[uint32]int{}}
+	return work{Keys: map[string]bool{}, Retry: map[string]time.Time{}, Pending: map[int64]*Pending{}, Lent: map[int64]uint32{}, Hands: map[uint32]int{}, Reads: map[int64]Reading{}}
 }
 
 // Room reports whether one more change may begin.
-func (w *work) Room() bool { return len(w.Pending)-len(w.Lent) < atOnce }
+func (w *work) Room() bool { return w.slots() < atOnce }
 
 // RoomForHolds does what room does, for tasks that starts, growths, and shrinks precede.
-func (w *work) RoomForHolds() bool { return len(w.Pending)-len(w.Lent) < atOnce/2 }
+func (w *work) RoomForHolds() bool { return w.slots() < atOnce/2 }
+
+// slots returns how many slots are taken. Reads beyond their half do not count: nothing else waits for them.
+func (w *work) slots() int {
+	beyond := max(len(w.Reads)-atOnce/2, 0)
+	return len(w.Pending) - len(w.Lent) - beyond
+}
+
+// RoomToRead reports whether one more request of a user's job may be read. Prompt reads may take all slots.
+// While slurmctld is slow, reads take half of the slots at most, and each user's reads two.
+func (c *Core) RoomToRead(uid uint32) bool {
+	w := &c.Work
+	if len(w.Pending)-len(w.Lent) >= atOnce {
+		return false
+	}
+	if !c.ReadsSlowly() {
+		return true
+	}
+	own := 0
+	for _, r := range w.Reads {
+		if r.UID == uid {
+			own++
+		}
+	}
+	return len(w.Reads) < atOnce/2 && own < userReads
+}
+
+// RoomForScript does what RoomToRead does for a script, which may have megabytes: two are read at once, in
+// turns one per user.
+func (c *Core) RoomForScript(uid uint32) bool {
+	scripts, own := 0, 0
+	for id, r := range c.Work.Reads {
+		if c.Work.Pending[id].Kind != KindScript {
+			continue
+		}
+		if scripts++; r.UID == uid {
+			own++
+		}
+	}
+	return scripts < scriptsAtOnce && (own == 0 || !c.Work.InTurns) && c.RoomToRead(uid)
+}
+
+// ReadsSlowly reports whether the last poll, or a read that is under way, shows that slurmctld is slow.
+func (c *Core) ReadsSlowly() bool {
+	if c.Pace.Ended.Sub(c.Pace.Begun) > slowAnswer {
+		return true
+	}
+	for _, r := range c.Work.Reads {
+		if c.Now.Sub(r.Since) > slowAnswer {
+			return true
+		}
+	}
+	return false
+}
 
 // RoomFor reports whether one more task that runs a process of a user may begin.
 func (w *work) RoomFor(uid uint32) bool {
@@ -66,8 +134,9 @@ func (w *work) lend(id int64, uid uint32) {
 	w.Hands[uid]++
 }
 
-// TakeBack undoes lend.
+// TakeBack forgets whose task this was.
 func (w *work) TakeBack(id int64) {
+	delete(w.Reads, id)
 	uid, lent := w.Lent[id]
 	if !lent {
 		return
@@ -187,6 +256,8 @@ func (c *Core) BeginTask(j *Job, p Pending) bool {
 	}
 	if uid, lent := handsOf(p.Task.Command); lent {
 		w.lend(w.Last, uid)
+	} else if p.Kind == KindRequest || p.Kind == KindScript {
+		w.Reads[w.Last], w.Latest = Reading{p.Args.UID, c.Now}, p.Args.Of
 	}
 	w.Pending[w.Last] = &p
 	c.Emit(p.Task)
