@@ -113,7 +113,7 @@ func (c *Core) ReadsSlowly() bool {
 		return true
 	}
 	for _, r := range c.Work.Reads {
-		if c.Now.Sub(r.Since) > slowAnswer {
+		if c.Passed(c.Now, r.Since.Add(slowAnswer)) {
 			return true
 		}
 	}
