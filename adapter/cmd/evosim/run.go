@@ -148,7 +148,7 @@ percent of nodes × makespan.`,
 	flags.BoolVar(&f.lenient, "lenient", false, "skip invalid jobs of a trace, with a message")
 	flags.StringSliceVar(&f.beside, "beside", nil, `also show the same work under: `+strings.Join(simulate.Besides, ", ")+`, or "all"`)
 	flags.StringVar(&f.report, "report", "", "HTML report to write about the outcomes (see evosim report)")
-	flags.Int64Var(&f.until, "until", 0, "virtual second at which to stop the run")
+	flags.Int64Var(&f.until, "until", 0, "stop the run at its first step from this virtual second on")
 	flags.StringVar(&f.checkpoint, "checkpoint", "", "checkpoint to write when interrupted or stopped by --until")
 	flags.StringVar(&f.resume, "resume", "", "checkpoint to resume from, optionally with another --strategy")
 	flags.BoolVar(&f.everyPoll, "every-poll", false, "simulate every poll of Slurm (same result, far slower)")
