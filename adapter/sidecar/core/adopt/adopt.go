@@ -201,15 +201,15 @@ func forgetRead(c *state.Core, s *state.Snapshot) {
 }
 
 // Refuse does not adopt a job with a marker: the job stays parked, or runs as a stock job. The
-// log gives the reason.
+// event and the log give the reason, as far as the user's share of events goes.
 func Refuse(c *state.Core, r *slurmctl.Job, err error) {
 	left := "it stays parked"
 	if running(r) {
 		left = "it runs on as a stock job"
 	}
 	c.Refused[r.ID] = state.Refused{Job: Stranger(r, "refused: "+err.Error()), Since: c.Now}
-	c.Log.WithField("job", r.ID).WithField("user", r.User).WithError(err).Warn("cannot adopt the job; " + left)
-	c.Event(nil, "refused", map[string]any{"slurm_id": r.ID, "uid": r.UID, "user": r.User, "error": err.Error()})
+	line := c.Log.WithField("job", r.ID).WithField("user", r.User).WithError(err)
+	c.WarnOf(r.UID, line, "cannot adopt the job; "+left, "refused", map[string]any{"slurm_id": r.ID, "uid": r.UID, "user": r.User, "error": err.Error()})
 }
 
 // Stranger returns a job that is not adopted in the form that evosqueue shows.

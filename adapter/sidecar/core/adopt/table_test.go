@@ -130,3 +130,35 @@ func TestLeaves(t *testing.T) {
 		})
 	}
 }
+
+// TestRefusalsShareEvents checks that one user's refused markers do not fill the event log or the log, and that another
+// user's refusal is written.
+func TestRefusalsShareEvents(t *testing.T) {
+	b := statetest.New(t, 4)
+	refuse := func(id slurmctl.JobID, uid uint32) {
+		Refuse(b.Core, &slurmctl.Job{ID: id, UID: uid}, errors.New("junk"))
+	}
+	for id := range slurmctl.JobID(3000) {
+		refuse(10+id, alice)
+	}
+	refuse(9, bob)
+	var events, lines int
+	for _, e := range b.Effects {
+		switch e.(type) {
+		case msg.AddEvent:
+			events++
+		case msg.Log:
+			lines++
+		}
+	}
+	if want := state.UserEvents + 1; events != want || lines != want || len(b.Refused) != 3001 {
+		t.Errorf("%d events and %d lines, want %d each; %d jobs are refused", events, lines, want, len(b.Refused))
+	}
+	b.Effects = nil
+	b.Later(state.UserEvery)
+	state.UnmuteAll(b.Core)
+	last, _ := b.Effects[0].(msg.AddEvent)
+	if left := last.Detail.(map[string]any)["suppressed"]; left != 3000-state.UserEvents-1 || len(b.MutedOf) != 0 {
+		t.Errorf("before the last refusal, %v were left out", left)
+	}
+}

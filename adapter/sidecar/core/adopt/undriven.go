@@ -60,11 +60,13 @@ func SettleLeave(c *state.Core, _ *state.Job, p *state.Pending, o msg.Outcome) {
 	entry := c.Log.WithField("job", id).WithField("user", in.User)
 	if o.Err != nil {
 		why, _, _ := strings.Cut(in.Reason, "; it cannot be ") // without the error of the last try
-		in.Reason = fmt.Sprintf("%s; it cannot be %s: %v", why, what, o.Err)
-		entry.WithError(o.Err).Warn("a job that cannot be driven stays parked")
+		reason := fmt.Sprintf("%s; it cannot be %s: %v", why, what, o.Err)
+		if reason != in.Reason && c.MayTell(in.UID) {
+			entry.WithError(o.Err).Warn("a job that cannot be driven stays parked")
+		}
+		in.Reason = reason
 	} else {
-		entry.Warn("a job that cannot be driven is " + what)
-		c.Event(nil, "left", map[string]any{"slurm_id": id, "uid": in.UID, "user": in.User, "what": what, "why": in.Reason})
+		c.WarnOf(in.UID, entry, "a job that cannot be driven is "+what, "left", map[string]any{"slurm_id": id, "uid": in.UID, "user": in.User, "what": what, "why": in.Reason})
 		in.Reason += "; it is " + what
 	}
 	c.Refused[id] = in

@@ -92,7 +92,8 @@ type Jobs struct {
 	Unsaved map[*Job]bool                   `codec:"-"` // jobs whose plans must be written
 	Aside   map[slurmctl.JobID]msg.Aside    // jobs whose handling ended the sidecar
 
-	EventsOf map[uint32]Quota // events that users caused by asking
+	EventsOf map[uint32]Quota // events that users caused
+	MutedOf  map[uint32]muted // last unwritten events of jobs that are not adopted, by user
 
 	Requests map[slurmctl.JobID]Bounded `codec:"-"` // of jobs that are not adopted
 	Links    *AllLinks                  `codec:"-"` // of this cycle; nil until needed

@@ -30,7 +30,7 @@ func sample() *Core {
 	c.LastErr = &slurmctl.CommandError{Args: []string{"squeue"}, ExitCode: 1, Stderr: "away", Err: slurmctl.ErrUnreachable}
 	c.Calling = []*OpenCall{{Of: j, Basis: BasisOf(c, j)}}
 	c.Intruders[9] = Intrusion{Job: j, Step: 2, Text: "bob"}
-	c.EventsOf = map[uint32]Quota{5: Quota(now)}
+	c.EventsOf, c.MutedOf = map[uint32]Quota{5: Quota(now)}, map[uint32]muted{5: {1, "refused", now, map[string]any{"uid": uint32(5)}}}
 	c.Strategy.Policy = "fpsma"
 	c.Looking = &Managing{Core: c, S: c.Snapshot, Malleable: []*Job{j}}
 	c.Effects = nil

@@ -2,15 +2,16 @@ package state
 
 import (
 	"maps"
+	"slices"
 	"time"
 
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/msg"
 )
 
-// No user can fill the event log, which is permanent, with repeated requests. For events that a user's
-// requests cause, a job may have JobEvents at once and one per JobEvery. All jobs of a user together may have
-// UserEvents at once and one per UserEvery. Beyond that, the sidecar writes only the last event, as soon as
-// one is allowed or when the job ends. It says how many were left out.
+// No user can fill the event log, which is permanent, with repeated requests or with markers. For events that a
+// user's requests cause, a job may have JobEvents at once and one per JobEvery. All events of a user together,
+// those of jobs that are not adopted included, may be UserEvents at once and one per UserEvery. Beyond that, the
+// sidecar writes only the last event, as soon as one is allowed or when the job ends. It says how many were left out.
 const (
 	JobEvents, JobEvery   = 10, 10 * time.Minute
 	UserEvents, UserEvery = 50, time.Minute
@@ -19,7 +20,7 @@ const (
 // byAsking holds the kinds of events that a user causes by asking.
 var byAsking = map[string]bool{"change refused": true, "changed": true}
 
-// muted holds the last unwritten event of a job.
+// muted holds the last unwritten event of a job, or of a user's jobs that are not adopted.
 type muted struct {
 	Count  int // number of events not written, including this one; 0: none
 	Kind   string
@@ -45,14 +46,38 @@ func (c *Core) mayWrite(j *Job) bool {
 	if !ok {
 		return false
 	}
-	user, ok := c.EventsOf[j.UID].take(c.Now, UserEvents, UserEvery)
+	if ok = c.MayTell(j.UID); ok {
+		j.Events = its
+	}
+	return ok
+}
+
+// MayTell reports whether a further event or warning that a user caused may be written now, and counts it.
+func (c *Core) MayTell(uid uint32) bool {
+	user, ok := c.EventsOf[uid].take(c.Now, UserEvents, UserEvery)
 	if ok {
 		if c.EventsOf == nil {
 			c.EventsOf = map[uint32]Quota{}
 		}
-		j.Events, c.EventsOf[j.UID] = its, user
+		c.EventsOf[uid] = user
 	}
 	return ok
+}
+
+// WarnOf warns of a user's job that is not adopted, and writes an event, or keeps the event for later without a warning.
+func (c *Core) WarnOf(uid uint32, line note, text, kind string, detail map[string]any) {
+	last := c.MutedOf[uid]
+	if !c.MayTell(uid) {
+		if c.MutedOf == nil {
+			c.MutedOf = map[uint32]muted{}
+		}
+		c.MutedOf[uid] = muted{last.Count + 1, kind, c.Now, detail}
+		return
+	}
+	delete(c.MutedOf, uid)
+	c.emit(0, last)
+	line.Warn(text)
+	c.emit(0, muted{1, kind, c.Now, detail})
 }
 
 // askedEvent writes an event that a job's user caused, or keeps it for later.
@@ -62,20 +87,25 @@ func (c *Core) askedEvent(j *Job, kind string, detail map[string]any) {
 		return
 	}
 	c.unmute(j)
-	c.Emit(msg.AddEvent{Job: j.ID, At: c.Now, Kind: kind, Detail: detail})
+	c.emit(j.ID, muted{1, kind, c.Now, detail})
 }
 
 // unmute writes the last unwritten event of a job.
 func (c *Core) unmute(j *Job) {
-	if j.Muted.Count == 0 {
+	c.emit(j.ID, j.Muted)
+	j.Muted = muted{}
+}
+
+// emit writes an event, with the number of those that were left out before it. It does nothing if there is none.
+func (c *Core) emit(job int64, e muted) {
+	if e.Count == 0 {
 		return
 	}
-	detail := maps.Clone(j.Muted.Detail)
-	if n := j.Muted.Count - 1; n > 0 {
-		detail["suppressed"] = n
+	if n := e.Count - 1; n > 0 {
+		e.Detail = maps.Clone(e.Detail)
+		e.Detail["suppressed"] = n
 	}
-	c.Emit(msg.AddEvent{Job: j.ID, At: j.Muted.At, Kind: j.Muted.Kind, Detail: detail})
-	j.Muted = muted{}
+	c.Emit(msg.AddEvent{Job: job, At: e.At, Kind: e.Kind, Detail: e.Detail})
 }
 
 // UnmuteAll writes what is allowed by now, and removes users without recent events.
@@ -86,6 +116,12 @@ func UnmuteAll(c *Core) {
 		}
 		if c.Moves = true; c.mayWrite(j) {
 			c.unmute(j)
+		}
+	}
+	for _, uid := range slices.Sorted(maps.Keys(c.MutedOf)) {
+		if c.Moves = true; c.MayTell(uid) {
+			c.emit(0, c.MutedOf[uid])
+			delete(c.MutedOf, uid)
 		}
 	}
 	maps.DeleteFunc(c.EventsOf, func(_ uint32, q Quota) bool { return !time.Time(q).After(c.Now) })
