@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/evoslurm/evoslurm/adapter/api"
+	"github.com/evoslurm/evoslurm/adapter/internal/legible"
 	"github.com/evoslurm/evoslurm/adapter/show/display"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/msg"
 	"github.com/evoslurm/evoslurm/slurmctl"
@@ -138,22 +139,22 @@ func (s *Story) Why(w io.Writer, at time.Time, view *msg.View) bool {
 	if job == nil && s.seen.IsZero() && len(s.did) == 0 {
 		return false
 	}
-	fmt.Fprintf(w, "job %d at %s\n", s.Job, at.Format(time.DateTime))
+	writeLine(w, "job %d at %s", s.Job, at.Format(time.DateTime))
 	if job != nil {
 		for _, line := range display.Where(*job) {
-			fmt.Fprintf(w, "  %s\n", line)
+			writeLine(w, "  %s", line)
 		}
 	} else if view != nil {
-		fmt.Fprintln(w, "  it is not an evolving job that the sidecar has adopted")
+		writeLine(w, "  it is not an evolving job that the sidecar has adopted")
 	}
 	switch {
 	case s.ended:
-		fmt.Fprintf(w, "  Slurm shows it no more; last seen %s at %s\n", s.last.State, s.seen.Format(time.DateTime))
+		writeLine(w, "  Slurm shows it no more; last seen %s at %s", s.last.State, s.seen.Format(time.DateTime))
 	case !s.seen.IsZero():
-		fmt.Fprintf(w, "  Slurm had it %s, reason %q, priority %d, as of %s\n", s.last.State, s.last.Reason, s.last.Priority, s.seen.Format(time.TimeOnly))
+		writeLine(w, "  Slurm had it %s, reason %q, priority %d, as of %s", s.last.State, s.last.Reason, s.last.Priority, s.seen.Format(time.TimeOnly))
 	}
 	for _, h := range s.holds {
-		fmt.Fprintf(w, "  %s\n", display.Hold(h.Name, slurmctl.CompressNodes(h.Nodes), h.Start, h.End))
+		writeLine(w, "  %s", display.Hold(h.Name, slurmctl.CompressNodes(h.Nodes), h.Start, h.End))
 	}
 	tasks := make([]int64, 0, len(s.pending))
 	for id := range s.pending {
@@ -161,7 +162,7 @@ func (s *Story) Why(w io.Writer, at time.Time, view *msg.View) bool {
 	}
 	slices.Sort(tasks)
 	for _, id := range tasks {
-		fmt.Fprintf(w, "  under way since %s: %s\n", s.pending[id].at.Format(time.TimeOnly), s.pending[id].what)
+		writeLine(w, "  under way since %s: %s", s.pending[id].at.Format(time.TimeOnly), s.pending[id].what)
 	}
 	list(w, "what was decided", s.did)
 	list(w, "what that rested on", s.reason)
@@ -169,16 +170,21 @@ func (s *Story) Why(w io.Writer, at time.Time, view *msg.View) bool {
 	return true
 }
 
+// writeLine writes a line. Recorded texts are those of users: they must not steer a terminal.
+func writeLine(w io.Writer, format string, args ...any) {
+	fmt.Fprintln(w, legible.Printable(fmt.Sprintf(format, args...), false))
+}
+
 func list(w io.Writer, title string, all []entry) {
 	if len(all) == 0 {
 		return
 	}
-	fmt.Fprintf(w, "%s:\n", title)
+	writeLine(w, "%s:", title)
 	if left := len(all) - mostTold; left > 0 {
-		fmt.Fprintf(w, "  (%d before)\n", left)
+		writeLine(w, "  (%d before)", left)
 		all = all[left:]
 	}
 	for _, e := range all {
-		fmt.Fprintf(w, "  %s  %s\n", e.at.Format(time.TimeOnly), e.text)
+		writeLine(w, "  %s  %s", e.at.Format(time.TimeOnly), e.text)
 	}
 }
