@@ -23,6 +23,8 @@ func TestEventText(t *testing.T) {
 		{"failed", `{"action":"grow","error":"no"}`, "grow failed: no"},
 		{"ended", `{"state":"COMPLETED","step":3,"steps":3}`, "ended COMPLETED in step 3 of 3"},
 		{"ended", `{"step":3}`, "ended: step 3"},
+		{"refused", `{"slurm_id":7,"user":"u","error":"no","suppressed":4}`, "job 7 of u refused: no; 4 more before it"},
+		{"left", `{"slurm_id":7,"user":"u","what":"cancelled","why":"no"}`, "job 7 of u cancelled: no"},
 		{"of tomorrow", `{"b":[1,"x"],"a":true,"c":{"d":null}}`, `of tomorrow: a true, b 1,x, c {"d":null}`},
 		{"of tomorrow", `{}`, "of tomorrow"},
 		{"of tomorrow", `null`, "of tomorrow"},

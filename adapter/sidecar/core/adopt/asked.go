@@ -86,7 +86,9 @@ func SettleRequest(c *state.Core, _ *state.Job, p *state.Pending, o msg.Outcome)
 	}
 	read.Again = c.Now.Add(askPauseAfter(read.Tries))
 	read.Tries++
-	c.Log.WithField("job", id).WithError(read.Why()).Warn("cannot parse a job's request, reading it again")
+	if c.MayTell(p.Args.UID) {
+		c.Log.WithField("job", id).WithError(read.Why()).Warn("cannot parse a job's request, reading it again")
+	}
 }
 
 // mayTry returns the start time of a parked job if the site has plugins that may refuse changes.

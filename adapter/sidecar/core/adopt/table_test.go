@@ -162,3 +162,24 @@ func TestRefusalsShareEvents(t *testing.T) {
 		t.Errorf("before the last refusal, %v were left out", left)
 	}
 }
+
+// TestTriesShareWarnings checks that tries that fail for one user's jobs, each with another error, do not fill the log.
+func TestTriesShareWarnings(t *testing.T) {
+	for name, settle := range map[string]func(c *state.Core, id slurmctl.JobID, o msg.Outcome){
+		"reading requests": func(c *state.Core, id slurmctl.JobID, o msg.Outcome) {
+			SettleRequest(c, nil, &state.Pending{Task: msg.Task{Command: msg.ReadRequest{Job: id}}, Args: state.Args{UID: alice}}, o)
+		},
+		"releasing jobs": func(c *state.Core, id slurmctl.JobID, o msg.Outcome) {
+			c.Refused[id] = state.Refused{Job: api.Job{ID: uint32(id), UID: alice}}
+			SettleLeave(c, nil, &state.Pending{Args: state.Args{Of: id}}, o)
+		},
+	} {
+		b := statetest.New(t, 4)
+		for id := range slurmctl.JobID(1000) {
+			settle(b.Core, 10+id, msg.Outcome{Err: fmt.Errorf("no %d", id)})
+		}
+		if n := len(b.Effects); n != state.UserEvents {
+			t.Errorf("%s: %d lines, want %d", name, n, state.UserEvents)
+		}
+	}
+}
