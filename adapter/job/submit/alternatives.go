@@ -60,7 +60,8 @@ func (s site) checkAlternative(ctx context.Context, one submission) (submission,
 	if _, err := one.options.nodeList(p); err != nil {
 		return one, err
 	}
-	if _, err := one.options.checkTime(p); err != nil {
+	var err error
+	if one.userTime, err = one.options.checkTime(p); err != nil {
 		return one, err
 	}
 	return s.fit(ctx, one)

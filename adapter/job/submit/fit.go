@@ -58,7 +58,7 @@ func (s site) checkPlaces(ctx context.Context, r submission, places []place, sho
 	if len(out) > 0 {
 		fmt.Fprintf(s.stderr, "evosbatch: warning: partition %s has no evolving jobs here: the job gets none of its nodes\n", strings.Join(out, ","))
 	}
-	longest, err := checkFit(r.request.Claimed(), places)
+	fitting, longest, err := checkFit(r, places)
 	if err != nil {
 		if r.request.MaxNodes > r.request.Profile.Peak() {
 			err = fmt.Errorf("--max-nodes=%d: with its claim %w", r.request.MaxNodes, err)
@@ -66,7 +66,7 @@ func (s site) checkPlaces(ctx context.Context, r submission, places []place, sho
 		return r, s.unshown(ctx, places, shown, err)
 	}
 	r.maxTime = longest
-	return s.checkLimits(ctx, s.cutToPlaces(ctx, r, places), places)
+	return s.checkLimits(ctx, s.cutToPlaces(ctx, r, fitting), fitting)
 }
 
 // unshown adds to a refusal which nodes of the partitions Slurm does not show.

@@ -3,6 +3,7 @@ package submit
 import (
 	"fmt"
 
+	"github.com/evoslurm/evoslurm/adapter/internal/drivemode"
 	"github.com/evoslurm/evoslurm/adapter/internal/legible"
 	"github.com/evoslurm/evoslurm/adapter/job/request"
 	"github.com/evoslurm/evoslurm/planner"
@@ -51,6 +52,16 @@ func (r submission) marker(link *request.ChainLink) (string, error) {
 	}
 	return "", fmt.Errorf("the profile does not fit into a job's comment with all the rest (%d bytes, Slurm takes %d): write it into the script, as #EVO --profile=%s",
 		len(text), request.MaxComment, legible.Brief(s.Profile.String()))
+}
+
+// needMinutes returns the least time limit with which the job can run, in minutes: the user's, or the profile's
+// duration. The jobs of a chain take no longer than their steps.
+func (r submission) needMinutes() int64 {
+	need := minutes(r.request.Profile.Duration())
+	if r.userTime == unlimited || r.request.Drive == drivemode.Chain {
+		return need
+	}
+	return max(need, r.userTime)
 }
 
 // wholeLimit returns the time limit of a job with this profile: the user's, or what it needs.

@@ -6,7 +6,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/evoslurm/evoslurm/planner"
 	"github.com/evoslurm/evoslurm/slurmctl"
 )
 
@@ -73,16 +72,13 @@ func (l layers) partitions(all []slurmctl.Partition) (wanted []slurmctl.Partitio
 	return wanted
 }
 
-// checkFit rejects a profile that is infeasible everywhere. It returns the time limit, in minutes,
-// that all feasible places allow: the job may get into any of them. Without places, it checks
-// nothing.
-func checkFit(profile planner.Profile, places []place) (allowed int64, err error) {
-	if len(places) == 0 {
-		return unlimited, nil
-	}
-	peak, need := profile.Peak(), minutes(profile.Duration())
+// checkFit rejects a job that no place can run: its nodes and its time limit must fit in the same one. It returns the
+// places in which both fit, and the time limit, in minutes, that all of these allow: the job may get into any of them.
+// Without places, it checks nothing.
+func checkFit(r submission, places []place) (fitting []place, allowed int64, err error) {
+	peak, took := r.request.Claimed().Peak(), minutes(r.request.Claimed().Duration())
+	need, least, longest := r.needMinutes(), int64(unlimited), int64(0)
 	var tooSmall, tooShort []string
-	fits, allowed := false, int64(unlimited)
 	for _, p := range places {
 		limit := int64(unlimited)
 		if p.partition.MaxTime != slurmctl.Unlimited && p.partition.MaxTime > 0 {
@@ -92,18 +88,23 @@ func checkFit(profile planner.Profile, places []place) (allowed int64, err error
 		case peak > p.usable:
 			tooSmall = append(tooSmall, p.why())
 		case need > limit:
-			tooShort = append(tooShort, fmt.Sprintf("partition %s allows %s", p.partition.Name, formatMinutes(limit)))
+			tooShort, longest = append(tooShort, fmt.Sprintf("partition %s allows %s", p.partition.Name, formatMinutes(limit))), max(longest, limit)
 		default:
-			fits, allowed = true, min(allowed, limit)
+			fitting, least = append(fitting, p), min(least, limit)
 		}
 	}
-	switch {
-	case fits:
-		return allowed, nil
-	case len(tooShort) > 0:
-		return 0, fmt.Errorf("the profile takes %s, but %s", formatMinutes(need), strings.Join(append(tooShort, tooSmall...), ", "))
+	switch against := strings.Join(append(tooShort, tooSmall...), ", "); {
+	case len(fitting) > 0 || len(places) == 0:
+		return fitting, least, nil
+	case len(tooShort) == 0:
+		return nil, 0, fmt.Errorf("the profile goes up to %s, but %s", plural(peak, "node"), against)
+	case took <= longest:
+		return nil, 0, fmt.Errorf("the time limit is %s and the profile goes up to %s, but %s: give --time=%s or less, or none", formatMinutes(need), plural(peak, "node"), against, formatMinutes(longest))
+	case len(tooSmall) > 0:
+		return nil, 0, fmt.Errorf("the profile takes %s and goes up to %s, but %s: choose one partition, and a shorter or smaller profile for it", formatMinutes(took), plural(peak, "node"), against)
+	default:
+		return nil, 0, fmt.Errorf("the profile takes %s, but %s", formatMinutes(took), against)
 	}
-	return 0, fmt.Errorf("the profile goes up to %s, but %s", plural(peak, "node"), strings.Join(tooSmall, ", "))
 }
 
 // driven returns the places in partitions that the site's Evoslurm drives; without partitions, all.

@@ -10,7 +10,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/evoslurm/evoslurm/adapter/job/request"
-	"github.com/evoslurm/evoslurm/planner"
 	"github.com/evoslurm/evoslurm/slurmctl"
 )
 
@@ -195,27 +194,37 @@ func TestCheckFit(t *testing.T) {
 		return slurmctl.Partition{Name: name, MaxTime: limit}
 	}
 	for _, c := range []struct {
-		profile string
+		words   string
 		places  []place
 		allowed int64
+		fitting string
 		reason  string
 	}{
-		{"9@1m", nil, unlimited, ""},
-		{"8@1m", []place{{partition("main", 0), nil, 8, ""}}, unlimited, ""},
-		{"2@1m,9@1m", []place{{partition("main", 0), nil, 8, ""}}, 0, "the profile goes up to 9 nodes, but partition main has 8 for this job"},
-		{"9@1m", []place{{partition("main", 0), nil, 8, " with gpu:4"}}, 0, "the profile goes up to 9 nodes, but partition main has 8 for this job with gpu:4"},
-		{"9@1m", []place{{partition("main", 0), nil, 8, ""}, {partition("big", 2), nil, 16, ""}}, 120, ""},
-		{"9@3h", []place{{partition("main", 0), nil, 8, ""}, {partition("big", 2), nil, 16, ""}}, 0, "the profile takes 180, but partition big allows 120, partition main has 8 for this job"},
-		{"1@3h", []place{{partition("a", 1), nil, 8, ""}, {partition("b", 4), nil, 16, ""}, {partition("c", 3), nil, 16, ""}}, 180, ""},
-		{"1@1m", []place{{partition("main", 0), nil, 0, ""}}, 0, "the profile goes up to 1 node, but partition main has 0 for this job"},
+		{"9@1m", nil, unlimited, "", ""},
+		{"8@1m", []place{{partition("main", 0), nil, 8, ""}}, unlimited, "main", ""},
+		{"2@1m,9@1m", []place{{partition("main", 0), nil, 8, ""}}, 0, "", "the profile goes up to 9 nodes, but partition main has 8 for this job"},
+		{"9@1m", []place{{partition("main", 0), nil, 8, " with gpu:4"}}, 0, "", "the profile goes up to 9 nodes, but partition main has 8 for this job with gpu:4"},
+		{"9@1m", []place{{partition("main", 0), nil, 8, ""}, {partition("big", 2), nil, 16, ""}}, 120, "big", ""},
+		{"9@3h", []place{{partition("main", 0), nil, 8, ""}, {partition("big", 2), nil, 16, ""}}, 0, "",
+			"the profile takes 180 and goes up to 9 nodes, but partition big allows 120, partition main has 8 for this job: choose one partition, and a shorter or smaller profile for it"},
+		{"1@3h", []place{{partition("a", 1), nil, 8, ""}, {partition("b", 4), nil, 16, ""}, {partition("c", 3), nil, 16, ""}}, 180, "b,c", ""},
+		{"1@1m", []place{{partition("main", 0), nil, 0, ""}}, 0, "", "the profile goes up to 1 node, but partition main has 0 for this job"},
+		{"4@1h --time=150", []place{{partition("wide", 2), nil, 8, ""}, {partition("long", 4), nil, 2, ""}}, 0, "",
+			"the time limit is 150 and the profile goes up to 4 nodes, but partition wide allows 120, partition long has 2 for this job: give --time=120 or less, or none"},
+		{"4@1h --time=120", []place{{partition("wide", 2), nil, 8, ""}, {partition("long", 4), nil, 2, ""}}, 120, "wide", ""},
+		{"4@1h --time=150 --drive=chain", []place{{partition("wide", 2), nil, 8, ""}}, 120, "wide", ""},
 	} {
-		profile, err := planner.ParseProfile(c.profile)
+		r, err := build("--profile="+c.words+" job.sh", "")
 		if err != nil {
 			t.Fatal(err)
 		}
-		got, err := checkFit(profile, c.places)
-		if got != c.allowed || fmt.Sprint(err) != c.reason && !(err == nil && c.reason == "") {
-			t.Errorf("%s in %v: %d, %v", c.profile, c.places, got, err)
+		fitting, got, err := checkFit(r, c.places)
+		var names []string
+		for _, p := range fitting {
+			names = append(names, p.partition.Name)
+		}
+		if got != c.allowed || strings.Join(names, ",") != c.fitting || fmt.Sprint(err) != c.reason && !(err == nil && c.reason == "") {
+			t.Errorf("%s in %v: %d, %v, %v", c.words, c.places, got, names, err)
 		}
 	}
 }
