@@ -145,7 +145,7 @@ func AdoptIfAsked(c *state.Core, s *state.Snapshot, r *slurmctl.Job) {
 	sp, chain, whole := wholeChain(c, s, r, sp)
 	if !whole {
 		if why := neverWhole(c, s, r, sp); why != nil {
-			Refuse(c, r, why)
+			RefuseAtLast(c, r, why)
 		}
 		return
 	}
@@ -210,6 +210,15 @@ func Refuse(c *state.Core, r *slurmctl.Job, err error) {
 	c.Refused[r.ID] = state.Refused{Job: Stranger(r, "refused: "+err.Error()), Since: c.Now}
 	line := c.Log.WithField("job", r.ID).WithField("user", r.User).WithError(err)
 	c.WarnOf(r.UID, line, "cannot adopt the job; "+left, "refused", map[string]any{"slurm_id": r.ID, "uid": r.UID, "user": r.User, "error": err.Error()})
+}
+
+// RefuseAtLast does what Refuse does with a job that has waited for give_up already, so that the site's policy for
+// refused jobs applies at once.
+func RefuseAtLast(c *state.Core, r *slurmctl.Job, err error) {
+	Refuse(c, r, err)
+	in := c.Refused[r.ID]
+	in.Since = c.Now.Add(-c.Config.GiveUp)
+	c.Refused[r.ID] = in
 }
 
 // Stranger returns a job that is not adopted in the form that evosqueue shows.

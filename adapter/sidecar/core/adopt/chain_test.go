@@ -27,7 +27,7 @@ func chained(steps int, comments ...string) (*state.Core, *state.Snapshot) {
 		p = append(p, planner.Step{Duration: 1, Nodes: 1 + i%2})
 	}
 	for i, comment := range comments {
-		s.Jobs = append(s.Jobs, slurmctl.Job{ID: slurmctl.JobID(i + 1), State: slurmctl.Pending, ArrayTasks: 1, UID: 1000, Comment: comment, SubmitTime: c.Now})
+		s.Jobs = append(s.Jobs, slurmctl.Job{ID: slurmctl.JobID(i + 1), State: slurmctl.Pending, ArrayTasks: 1, UID: 1000, Comment: comment, SubmitTime: c.Now, StartTime: c.Now.Add(Parked)})
 		c.Scripts[slurmctl.JobID(i+1)] = &state.Script{Known: true, Asked: true, Given: request.Request{Profile: p}}
 	}
 	marks := msg.ReadMarks(s.Jobs, nil)
@@ -87,7 +87,8 @@ func TestRequestIsBoundedAgain(t *testing.T) {
 	}
 }
 
-// TestChainIsGivenUp checks when jobs of an incomplete chain are refused: give_up after its last job was submitted.
+// TestChainIsGivenUp checks when jobs of an incomplete chain are refused and released: give_up after its last job was
+// submitted.
 func TestChainIsGivenUp(t *testing.T) {
 	later := config.Default().GiveUp
 	for _, one := range []struct {
@@ -116,7 +117,11 @@ func TestChainIsGivenUp(t *testing.T) {
 		c.Now = c.Now.Add(one.after)
 		s.Taken = c.Now
 		Adopt(c, s)
+		LeaveRefused(c, s)
 		for i, want := range one.want {
+			if left := !c.Refused[slurmctl.JobID(i+1)].Again.IsZero(); left != (want != "") {
+				t.Errorf("%s: job %d is released: %v", one.name, i+1, left)
+			}
 			if why := c.Refused[slurmctl.JobID(i+1)].Reason; (why == "") != (want == "") || !strings.Contains(why, want) {
 				t.Errorf("%s: job %d is refused with %q, want %q", one.name, i+1, why, want)
 			}

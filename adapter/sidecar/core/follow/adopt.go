@@ -1,6 +1,7 @@
 package follow
 
 import (
+	"errors"
 	"fmt"
 
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/adopt"
@@ -37,9 +38,6 @@ func MayLeave(c *state.Core, j *state.Job, err error) {
 	r := j.Record
 	text := fmt.Sprintf("Slurm has refused to start it for %v: %v", c.Config.GiveUp, err)
 	c.Event(j, "given up", map[string]any{"failures": j.Failures, "error": err.Error()})
-	adopt.Refuse(c, &r, fmt.Errorf("%s", text))
-	in := c.Refused[r.ID]
-	in.Since = c.Now.Add(-c.Config.GiveUp) // its time is up
-	c.Refused[r.ID] = in
+	adopt.RefuseAtLast(c, &r, errors.New(text))
 	end(c, j, slurmctl.Job{})
 }
