@@ -4,6 +4,7 @@ import (
 	"fmt"
 	rand "math/rand/v2"
 	"slices"
+	"syscall"
 	"testing"
 	"time"
 
@@ -246,4 +247,37 @@ func BenchmarkCopied(b *testing.B) {
 	for b.Loop() {
 		talk.CopyAll(c)
 	}
+}
+
+// BenchmarkLongProfiles plans 12 jobs of one user, of 1,999 random steps each, on 64 nodes, with nothing kept of the
+// cycle before. cpu-ms/op counts all threads.
+func BenchmarkLongProfiles(b *testing.B) {
+	for _, most := range []int{2, 16, 40} {
+		for _, expand := range []planner.ExpandLimit{1, 2} {
+			b.Run(fmt.Sprintf("nodes=%d/expand=%v", most, expand), func(b *testing.B) {
+				k, random := statetest.New(b, 64), rand.New(rand.NewPCG(1, 2))
+				for i := range 12 {
+					j := k.Evolving(10+i, uint64(5000-i), "1@5m", 60*time.Hour)
+					for len(j.Profile) < 1999 {
+						j.Profile = append(j.Profile, planner.Step{Duration: int64(1 + random.IntN(60)), Nodes: 1 + random.IntN(most)})
+					}
+					j.ExpandLimit = expand
+				}
+				planNow(k.Core, k.Seen)
+				before := processorTime()
+				for b.Loop() {
+					k.Last, k.Made = nil, nil
+					planNow(k.Core, k.Seen)
+					k.Effects = nil
+				}
+				b.ReportMetric(float64((processorTime()-before).Milliseconds())/float64(b.N), "cpu-ms/op")
+			})
+		}
+	}
+}
+
+func processorTime() time.Duration {
+	var u syscall.Rusage
+	_ = syscall.Getrusage(syscall.RUSAGE_SELF, &u)
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
