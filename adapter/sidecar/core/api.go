@@ -37,7 +37,7 @@ func (c *Core) View() *msg.View { return talk.ViewOf(c.c) }
 func (c *Core) Job(id slurmctl.JobID) (api.Job, bool) { return talk.Job(c.c, id) }
 
 // Cluster returns what the last poll has seen beside evolving jobs, or nil before the first poll.
-func (c *Core) Cluster() *api.Cluster { return c.c.Cluster() }
+func (c *Core) Cluster() *api.Cluster { return talk.Cluster(c.c) }
 
 // Problem returns the current queue as a problem for any strategy, or nil before the first poll of Slurm.
 func (c *Core) Problem() *msg.Problem { return talk.Problem(c.c) }

@@ -24,7 +24,7 @@ import (
 // time of [msg.Wake] at the latest. Now is by a clock that is never set, see [msg.ClockSet].
 func step(c *state.Core, now time.Time, inputs ...msg.Input) []msg.Effect {
 	c.Now = now
-	state.WatchStill(c, now)
+	watchStill(c, now)
 	for _, in := range inputs {
 		take(c, in)
 	}
@@ -133,7 +133,7 @@ func observed(c *state.Core, in msg.Observation) {
 	}
 	c.MayUpdate(!in.UpdatesNeedAccount)
 	c.Calls, c.CycleCalls = in.Calls, int(in.Calls-c.Calls)
-	p.Spare(&in, c.Config.Slurm.Share, c.Config.PollInterval)
+	follow.Spare(p, &in, c.Config.Slurm.Share, c.Config.PollInterval)
 	if c.Skew != 0 {
 		for i := range in.Jobs {
 			c.JobIn(&in.Jobs[i])

@@ -14,7 +14,7 @@
 // The core is a stack of rooms. A room is a package of functions over the state, and imports only
 // rooms below it:
 //
-//	core     Step: the order of everything; settled tasks          core.go, api.go, still.go, encode.go
+//	core     Step: the order of everything; settled tasks          core.go, api.go, still.go, clock.go, encode.go
 //	talk     answers to scripts and users: calls, changes, what is shown
 //	act      starts, growths, shrinks; one action per job at a time
 //	lend     nodes beyond the plan for malleable jobs, and offers
@@ -22,7 +22,7 @@
 //	follow   what became of the known jobs, and their plans; when to poll
 //	adopt    parked jobs with a marker become evolving jobs
 //	plan     who is planned, where, and the problem for the strategy
-//	slurm    what Slurm would do: eligibility, limits, rank, age, what is busy
+//	slurm    what Slurm would do: eligibility, limits, rank, age, power, what is busy
 //	state    what is known, with verbs that change it; pending tasks; the table of drive modes
 //	msg      inputs, effects, and problems: what the shell sees
 //

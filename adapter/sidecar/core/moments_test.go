@@ -120,14 +120,14 @@ var clockCompared = reasons(map[string]string{
 	"it measures, for a log, an event or the user": `adopt.suspendedFor follow.SettleTimeUsed follow.followSuspension hold.Overrun slurm.SettleLimits
 		state.SettleIntent`,
 	"it sets times when something has happened": `act.bring act.ExpanderLimit adopt.Recovered follow.notConfigured follow.recordAllocation follow.refitted hold.createHold
-		state.AgesFrom slurm.WatchPriorities slurm.Explain slurm.RulesSince state.NotInFuture state.StartedAt state.ClockSet state.WatchStill`,
+		state.AgesFrom slurm.WatchPriorities slurm.Explain slurm.RulesSince state.NotInFuture follow.startedAt`,
 	"Slurm removes reservations that are over":                         "act.LongestLimit",
 	"an action has failed":                                             "act.mayGiveUp follow.MayLeave",
 	"a call waits for the answer":                                      `follow.FitSafely follow.fitStrictly talk.readyToChange talk.passed talk.promises talk.inTheWay`,
 	"it says when to poll or to be called":                             `act.awaitNodes follow.StartPolls follow.WakeAt`,
 	"a poll is older than a change":                                    `hold.TakeReservations hold.Confirmed`,
 	"the allowance is asked again: Quiet.PutOff":                       "state.Chore state.take",
-	"polls continue while power saving is on":                          "hold.SwitchNodes state.ToSwitch state.Leaves state.Watch",
+	"polls continue while power saving is on":                          "hold.SwitchNodes hold.toSwitch state.Leaves hold.watchPower",
 	"polls continue while a malleable job runs":                        "follow.lentUntil lend.withdraw",
 	"polls continue while a job is not adopted, since a task is asked": "plan.MayEver",
 	"polls continue while an event is muted":                           "state.UnmuteAll",

@@ -33,7 +33,7 @@ func take(c *state.Core, in msg.Input) {
 	case msg.Configuration:
 		configured(c, in)
 	case msg.ClockSet:
-		state.ClockSet(c, in.By)
+		clockSet(c, in.By)
 	case msg.Stop:
 		c.Stopping = true
 		hold.SavePrices(c)

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/msg"
+	"github.com/evoslurm/evoslurm/adapter/sidecar/core/slurm"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/state"
 	"github.com/evoslurm/evoslurm/slurmctl"
 )
@@ -24,7 +25,7 @@ const (
 // WatchLeaks finds nodes that Slurm has allocated to no job, and logs them. If the site allows it, slurmctld
 // then reads its configuration again, which corrects the counts.
 func WatchLeaks(c *state.Core, s *state.Snapshot) {
-	if state.CountsStand(c) {
+	if slurm.CountsStand(c) {
 		return
 	}
 	var leaked []string

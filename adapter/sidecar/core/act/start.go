@@ -25,7 +25,7 @@ func start(c *state.Core, s *state.Snapshot, j *state.Job) {
 			j.GoesOn() // Why says what is not held
 		}
 		awaitNodes(c, j.Plan[0].Start, false)
-		if late := now - j.Plan[0].Start; late > 0 && late < int64(state.FastFor/time.Second) {
+		if late := now - j.Plan[0].Start; late > 0 && late < int64(follow.FastFor/time.Second) {
 			c.Pace.Urgent = true // polling the nodes was not enough
 		}
 		return
@@ -94,7 +94,7 @@ func promisedSince(c *state.Core, j *state.Job) *state.Job {
 // awaitNodes asks for polls of the nodes, for a job that should have had some since a time. If `growing`, that
 // job is running.
 func awaitNodes(c *state.Core, since int64, growing bool) {
-	if state.CountsStand(c) {
+	if slurm.CountsStand(c) {
 		c.Pace.Urgent = true // the jobs show it
 		return
 	}

@@ -128,7 +128,7 @@ func Began(c *state.Core, s *state.Snapshot, j *state.Job, r *slurmctl.Job) {
 	if len(j.Plan) > 0 {
 		planned = j.Plan[0].Start
 	}
-	start := state.StartedAt(r, j.QueuedAt, c.Now)
+	start := startedAt(r, j.QueuedAt, c.Now)
 	j.Start(r, start)
 	if j.Inferred && j.Mode.ScriptSpansSteps {
 		adopt.Recovered(c, j, adopt.RecoverStep(c, s, j))
@@ -318,7 +318,7 @@ func LinkRuns(c *state.Core, s *state.Snapshot, j *state.Job, r *slurmctl.Job) {
 		return
 	}
 	j.CountAnew()
-	BeginStep(c, j, state.StartedAt(r, j.QueuedAt, c.Now))
+	BeginStep(c, j, startedAt(r, j.QueuedAt, c.Now))
 }
 
 // linkRequeued handles that a chain's job that ran is back in Slurm's queue. The job's step starts over.

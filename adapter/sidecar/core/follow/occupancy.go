@@ -65,7 +65,7 @@ func addStock(c *state.Core, o *msg.Occupancy, s *state.Snapshot) {
 			if n, ok := s.Index[name]; ok {
 				until := end
 				if end != planner.Forever {
-					until += c.Power.After(s.Nodes[n])
+					until += slurm.OffAfter(&c.Power, s.Nodes[n])
 				}
 				if o.Preemption == nil || r.State != slurmctl.Running {
 					o.Add(n, o.Origin, until)

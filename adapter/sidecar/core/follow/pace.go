@@ -5,20 +5,38 @@ import (
 	"time"
 
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/msg"
+	"github.com/evoslurm/evoslurm/adapter/sidecar/core/slurm"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/state"
 	"github.com/evoslurm/evoslurm/slurmctl"
+)
+
+// A poll of a cluster with 10,000 jobs costs slurmctld about 30 ms, a hundred times as much as a poll of a
+// small cluster. Routine polls are spaced so that slurmctld spends at most a share of its time (slurm.share)
+// on them. Nothing that is due waits for a poll: the sidecar starts and grows jobs from what it knows. If
+// nodes are not free yet, it polls only the nodes, which is cheap.
+
+const (
+	// fast is the time between two polls of only the nodes while something waits for them, and between whole polls
+	// while a start waits for one.
+	fast = 250 * time.Millisecond
+	// FastFor is how long the loop polls this often after a start or growth was due.
+	FastFor = 10 * time.Second
+	// urgency is how many times more of slurmctld's time an urgent poll may take.
+	urgency = 10
+	// maxPause bounds the pause between two polls: holds end a minute after their time.
+	maxPause = 20 * time.Second
 )
 
 // StartPolls starts the polls that are due.
 func StartPolls(c *state.Core) {
 	p := &c.Pace
-	if !p.Polling && !c.Now.Before(p.Next(c.NextCycle)) {
+	if !p.Polling && !c.Now.Before(next(p, c.NextCycle)) {
 		p.Polling = true
 		// gated even if urgent: what waits for them would wait for the locks as well
 		config := c.Now.Sub(c.ConfigRead) > msg.ConfigFor
 		c.Emit(msg.Poll{Config: config, Gently: p.Gated, Measure: p.Measure || config && p.Bare > 0})
 	}
-	if at := p.NextNodes(); !at.IsZero() && !c.Now.Before(at) {
+	if at := nextNodes(p); !at.IsZero() && !c.Now.Before(at) {
 		p.AtNodes, p.NodesAt = true, c.Now
 		c.Emit(msg.PollNodes{Gently: p.Gated && !p.Growing})
 	}
@@ -27,7 +45,7 @@ func StartPolls(c *state.Core) {
 // NodesSeen processes which nodes have become free.
 func NodesSeen(c *state.Core, in msg.NodesSeen) {
 	c.Pace.AtNodes = false
-	if in.Err == nil && c.Snapshot != nil && !state.CountsStand(c) {
+	if in.Err == nil && c.Snapshot != nil && !slurm.CountsStand(c) {
 		refresh(c.Snapshot, in.Nodes, in.Begun)
 	}
 }
@@ -59,9 +77,9 @@ func WakeAt(c *state.Core) time.Time {
 		}
 	}
 	if !c.Pace.Polling {
-		sooner(c.Pace.Next(c.NextCycle))
+		sooner(next(&c.Pace, c.NextCycle))
 	}
-	if t := c.Pace.NextNodes(); !t.IsZero() {
+	if t := nextNodes(&c.Pace); !t.IsZero() {
 		sooner(t)
 	}
 	for _, j := range c.Active {
@@ -80,4 +98,53 @@ func WakeAt(c *state.Core) time.Time {
 		sooner(t)
 	}
 	return at
+}
+
+// Spare sets the pause after a poll from the processor time of its commands. A bare command, measured beside
+// the poll, shows how much of that is the start of a command on this host and not slurmctld's answer. It is
+// measured at first, as soon as a poll seems expensive, and each time that the configuration is read. Only a
+// cost that all of the latest polls share comes from Slurm; a single expensive poll comes from something else
+// on this machine.
+func Spare(p *state.Pace, in *msg.Observation, share float64, poll time.Duration) {
+	known := p.Bare > 0 || in.BareCPU > 0
+	if in.BareCPU > 0 {
+		p.Bare = in.BareCPU
+	}
+	cost := max(in.CPU-time.Duration(in.Commands)*p.Bare, 0)
+	if !known {
+		p.Measure = cost > 0
+		return
+	}
+	copy(p.Costs[1:], p.Costs[:])
+	p.Costs[0] = cost
+	pause := func(cost time.Duration) time.Duration { return time.Duration(float64(cost) / share) }
+	p.Measure = pause(cost) > poll
+	p.Pause = min(pause(slices.Min(p.Costs[:])), maxPause)
+	p.Gated = p.Pause > max(poll, time.Second)
+}
+
+// next returns when the next whole poll must begin; wanted is when one was asked for.
+func next(p *state.Pace, wanted time.Time) time.Time {
+	at := p.Ended.Add(p.Pause)
+	if wanted.After(at) {
+		at = wanted
+	}
+	if p.Urgent {
+		if soon := p.Ended.Add(max(fast, p.Pause/urgency)); soon.Before(at) {
+			at = soon
+		}
+	}
+	return at
+}
+
+// nextNodes returns when to poll only the nodes, or zero for not at all.
+func nextNodes(p *state.Pace) time.Time {
+	if p.Waiting < 0 || p.AtNodes {
+		return time.Time{}
+	}
+	last := p.NodesAt
+	if p.Begun.After(last) {
+		last = p.Begun
+	}
+	return last.Add(max(fast, p.Waiting/4))
 }

@@ -2,10 +2,12 @@ package follow
 
 import (
 	"slices"
+	"time"
 
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/adopt"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/slurm"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/state"
+	"github.com/evoslurm/evoslurm/slurmctl"
 )
 
 // heedPinned replans a job that must keep a node that it was planned to give back.
@@ -26,4 +28,17 @@ func heedPinned(c *state.Core, s *state.Snapshot, j *state.Job, now int64) {
 	if Refit(c, s, j, now, "slurmctld does not let "+at+" go") != "" {
 		c.StorePlan(j, nil) // the plan does not match the profile now: FollowPlans plans it once that is possible
 	}
+}
+
+// startedAt returns when Slurm started a running job, by the current clock. Slurm's time is by the
+// clock of that moment, which may have been set since. No job has started in the future, or
+// before it was last seen queued.
+func startedAt(r *slurmctl.Job, queued, now time.Time) time.Time {
+	switch {
+	case r.StartTime.After(now.Add(state.ClockSlack)):
+		return now
+	case !queued.IsZero() && r.StartTime.Before(queued.Add(-state.ClockSlack)):
+		return queued
+	}
+	return r.StartTime
 }

@@ -13,11 +13,18 @@ import (
 	"github.com/evoslurm/evoslurm/slurmctl"
 )
 
+const (
+	// powerLead is how much earlier than necessary the sidecar switches nodes on: polls may be late.
+	powerLead = 15 * time.Second
+	// powerDenied is how long the sidecar waits before it tries again what Slurm denied.
+	powerDenied = 5 * time.Minute
+)
+
 // WatchPower is called with every poll. It logs nodes that do not come up. Plans that have them are remade, as
 // for any node that is down.
 func WatchPower(c *state.Core, s *state.Snapshot) {
 	s.LeftToSlurm = c.Power.On && c.Power.Leaves(s.Taken)
-	failed := c.Power.Watch(s)
+	failed := watchPower(&c.Power, s)
 	if len(failed) == 0 {
 		return
 	}
@@ -40,10 +47,10 @@ func SwitchNodes(c *state.Core, s *state.Snapshot) {
 	var off, on []string
 	for _, h := range wantedHolds(c, now.Unix()) {
 		r, held := HoldFor(c, h.Job, h.Step)
-		if left := time.Unix(h.Start, 0).Sub(now); !held || left > p.Up()+p.Down()+state.PowerLead {
+		if left := time.Unix(h.Start, 0).Sub(now); !held || left > p.Up()+p.Down()+powerLead {
 			continue
 		}
-		down, idle, waits := p.ToSwitch(s, h, r.Nodes, now)
+		down, idle, waits := toSwitch(p, s, h, r.Nodes, now)
 		off, on = append(off, down...), append(on, idle...)
 		if waits && h.Step == 1 && h.Job.State == row.Queued {
 			h.Job.WaitsFor(state.Because(state.WhySwitchingOn))
@@ -52,6 +59,56 @@ func SwitchNodes(c *state.Core, s *state.Snapshot) {
 	off, on = sortedSet(off), sortedSet(on)
 	changePower(c, state.KindPowerUp, msg.PowerUp{off}, off, "nodes switched on", p.Asked)
 	changePower(c, state.KindKeepUp, msg.KeepUp{on}, on, "nodes kept on", p.Kept)
+}
+
+// watchPower records since when nodes have their power state. It returns the nodes that should have come up and are
+// not usable.
+func watchPower(p *state.Power, s *state.Snapshot) (failed []string) {
+	for _, n := range s.Nodes {
+		now, before := n.Power(), p.Since[n.Name]
+		if !n.Usable() {
+			if _, asked := p.Asked[n.Name]; asked || before.Power == slurmctl.PowerUp {
+				failed = append(failed, n.Name)
+			}
+		}
+		switch {
+		case now == slurmctl.PowerOn || !n.Usable():
+			delete(p.Since, n.Name)
+			delete(p.Asked, n.Name)
+		case now != before.Power:
+			p.Since[n.Name] = state.PowerSeen{now, s.Taken}
+		}
+		if at, asked := p.Asked[n.Name]; asked && s.Taken.Sub(at) > p.Up() {
+			delete(p.Asked, n.Name) // request it again
+		}
+	}
+	return failed
+}
+
+// toSwitch returns which nodes of a hold must be switched on now, and which ones kept on. It also reports
+// whether the hold waits for nodes that are not on.
+func toSwitch(p *state.Power, s *state.Snapshot, h state.Hold, held []string, now time.Time) (off, on []string, waits bool) {
+	left := time.Unix(h.Start, 0).Sub(now)
+	for _, name := range state.Common(h.Nodes, held) {
+		i, known := s.Index[name]
+		if !known || !s.Nodes[i].Usable() || s.InUse[name] {
+			continue
+		}
+		switch s.Nodes[i].Power() {
+		case slurmctl.PowerOn:
+			if p.Saving.SuspendTime > 0 && now.Sub(p.Kept[name]) >= p.Saving.SuspendTime/2 {
+				on = append(on, name)
+			}
+		case slurmctl.PoweredDown:
+			waits = true
+			if _, asked := p.Asked[name]; !asked && left <= p.Up()+powerLead {
+				off = append(off, name)
+			}
+		default:
+			waits = true
+		}
+	}
+	return off, on, waits
 }
 
 // sortedSet returns names in order, each once. It modifies its argument.
@@ -91,7 +148,7 @@ func powerChanged(c *state.Core, p *state.Pending, o msg.Outcome, nodes []string
 		delete(asked, n)
 	}
 	if errors.Is(o.Err, slurmctl.ErrAccessDenied) {
-		c.Power.Denied = c.Now.Add(state.PowerDenied)
+		c.Power.Denied = c.Now.Add(powerDenied)
 		c.Event(nil, "power left to Slurm", map[string]any{"error": o.Err.Error()})
 	}
 	entry.WithError(o.Err).Warn("Slurm refuses to switch nodes on or keep them on; growths onto nodes that are off will be late")

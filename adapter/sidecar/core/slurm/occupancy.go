@@ -22,7 +22,7 @@ func AddNodes(c *state.Core, o *msg.Occupancy, s *state.Snapshot) {
 		case len(c.Suspect) > 0 && IsSuspect(c, []string{n.Name}):
 			o.Add(i, origin, c.Suspect[n.Name].Unix())
 		case n.Power() != slurmctl.PowerOn:
-			o.Add(i, origin, c.Power.Ready(*n, s.Taken))
+			o.Add(i, origin, PowerReady(&c.Power, *n, s.Taken))
 		}
 	}
 }
@@ -59,3 +59,8 @@ func AddLinks(c *state.Core, o *msg.Occupancy, s *state.Snapshot, j *state.Job, 
 	}
 	add(j.Nodes(), o.Origin, end)
 }
+
+// CountsStand reports whether slurmctld may report outdated counts of allocated CPUs. After its
+// clock was set back, it counts again only once the old time is reached or it restarts (source,
+// all versions: last_set_all of the select plugins). What it reports about jobs is always correct.
+func CountsStand(c *state.Core) bool { return !c.Reached(c.Now, c.CountsFrom) }

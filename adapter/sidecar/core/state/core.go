@@ -17,12 +17,12 @@ import (
 
 // Core holds all state. It is not safe for concurrent use.
 type Core struct {
+	msg.Clock
 	Site    msg.Site
 	Config  config.Config
-	Now     time.Time     // of the current step, by the core's own clock
-	Skew    time.Duration // how far the machine's clock is ahead of the core's, see clock.go
-	Effects []msg.Effect  `codec:"-"` // of the current step, so far
-	Log     note          `codec:"-"`
+	Now     time.Time    // of the current step, by the core's own clock
+	Effects []msg.Effect `codec:"-"` // of the current step, so far
+	Log     note         `codec:"-"`
 
 	Observed
 	Jobs

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"strings"
 	"testing"
 	"time"
 
@@ -209,51 +208,6 @@ func TestStorePlan(t *testing.T) {
 		changes := b.Tries.Changed
 		if b.Plans(j, c.plan...); b.Unsaved[j] != c.want || (b.Tries.Changed != changes) != c.want {
 			t.Errorf("%s: to be saved: %v", name, b.Unsaved[j])
-		}
-	}
-}
-
-// TestSwitched checks which nodes of a hold are switched on, and which are kept on. Nodes take 70 s to come up, and the
-// sidecar asks 15 s before that.
-func TestSwitched(t *testing.T) {
-	for name, c := range map[string]struct {
-		flags  string
-		in     time.Duration // until the hold begins
-		change func(b *statetest.Bench)
-		want   string
-	}{
-		"on, and unused":               {"", time.Hour, nil, "keep"},
-		"on, and kept on just now":     {"", time.Hour, func(b *statetest.Bench) { b.Power.Kept["n1"] = b.Now.Add(-150*time.Second + 1) }, ""},
-		"on, and kept on a while ago":  {"", time.Hour, func(b *statetest.Bench) { b.Power.Kept["n1"] = b.Now.Add(-150 * time.Second) }, "keep"},
-		"off, a moment too early":      {"~", 85*time.Second + time.Second, nil, "waits"},
-		"off, just in time":            {"~", 85 * time.Second, nil, "switch waits"},
-		"off, and overdue":             {"~", -time.Hour, nil, "switch waits"},
-		"off, and asked already":       {"~", time.Minute, func(b *statetest.Bench) { b.Power.Asked["n1"] = b.Now }, "waits"},
-		"coming up":                    {"#", time.Minute, nil, "waits"},
-		"going off":                    {"%", time.Minute, nil, "waits"},
-		"a job has it":                 {"", time.Minute, func(b *statetest.Bench) { b.Seen.InUse["n1"] = true }, ""},
-		"it is drained":                {"~", time.Minute, func(b *statetest.Bench) { b.Seen.Nodes[0].State = "drained" }, ""},
-		"Slurm does not show the node": {"~", time.Minute, func(b *statetest.Bench) { delete(b.Seen.Index, "n1") }, ""},
-	} {
-		b := statetest.New(t, 2)
-		b.Power.SetSaving(statetest.SavesPower)
-		b.Seen.Nodes[0].Flags = c.flags
-		if c.change != nil {
-			c.change(b)
-		}
-		off, on, waits := b.Power.ToSwitch(b.Seen, state.Hold{Nodes: []string{"n1", "n2"}, Start: b.Now.Add(c.in).Unix()}, []string{"n1"}, b.Now)
-		var got []string
-		if len(off) > 0 {
-			got = append(got, "switch")
-		}
-		if len(on) > 0 {
-			got = append(got, "keep")
-		}
-		if waits {
-			got = append(got, "waits")
-		}
-		if text := strings.Join(got, " "); text != c.want {
-			t.Errorf("%s: %q, want %q", name, text, c.want)
 		}
 	}
 }

@@ -132,7 +132,7 @@ func outdated(c *state.Core, k *state.OpenCall, j *state.Job) bool {
 // CopyAll returns a copy of the core that shares no changing state with the original. The copy
 // lacks everything that plans do not depend on.
 func CopyAll(c *state.Core) *state.Core {
-	n := &state.Core{Site: c.Site, Config: c.Config, Now: c.Now, Skew: c.Skew, Observed: c.Observed, Strategy: c.Strategy, Started: c.Started, Quiet: c.Quiet, Awake: c.Awake, Stepped: c.Stepped,
+	n := &state.Core{Site: c.Site, Config: c.Config, Now: c.Now, Clock: c.Clock, Observed: c.Observed, Strategy: c.Strategy, Started: c.Started, Quiet: c.Quiet, Awake: c.Awake, Stepped: c.Stepped,
 		Handling: &msg.Handling{}}
 	n.Log.C = n
 	n.Snapshot = c.Snapshot.Copied()

@@ -1,10 +1,9 @@
-package state_test
+package follow
 
 import (
 	"testing"
 	"time"
 
-	"github.com/evoslurm/evoslurm/adapter/sidecar/core/state"
 	"github.com/evoslurm/evoslurm/slurmctl"
 )
 
@@ -23,11 +22,11 @@ func TestStartedAt(t *testing.T) {
 		{-time.Hour, -time.Second, -time.Second},
 		{-4 * time.Second, -time.Second, -time.Second},
 	} {
-		if got := state.StartedAt(&slurmctl.Job{StartTime: now.Add(c.start)}, now.Add(c.queued), now).Sub(now); got != c.want {
+		if got := startedAt(&slurmctl.Job{StartTime: now.Add(c.start)}, now.Add(c.queued), now).Sub(now); got != c.want {
 			t.Errorf("%+v: %v", c, got)
 		}
 	}
-	if got := state.StartedAt(&slurmctl.Job{StartTime: now.Add(-time.Hour)}, time.Time{}, now).Sub(now); got != -time.Hour {
+	if got := startedAt(&slurmctl.Job{StartTime: now.Add(-time.Hour)}, time.Time{}, now).Sub(now); got != -time.Hour {
 		t.Errorf("found running: %v", got)
 	}
 }

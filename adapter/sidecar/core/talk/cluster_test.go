@@ -1,4 +1,4 @@
-package state_test
+package talk
 
 import (
 	"testing"
@@ -17,7 +17,7 @@ func TestClusterShown(t *testing.T) {
 	at := func(s int64) time.Time { return time.Unix(s, 0) }
 	c := &state.Core{}
 	c.ByID = map[slurmctl.JobID]*state.Job{}
-	if c.Cluster() != nil {
+	if Cluster(c) != nil {
 		t.Error("a cluster is shown before it was seen")
 	}
 	ours := &state.Job{Job: &row.Job{SlurmID: 12, UID: 1000}}
@@ -33,11 +33,11 @@ func TestClusterShown(t *testing.T) {
 		Others: []api.OtherJob{{ID: 7, Name: "stock", User: "bob", UID: 1, Account: "chem", Partition: "main", Start: at(50), End: at(200), NodeList: "n[1-2]"}},
 		Reservations: []api.Reservation{{Name: "evo_13_2_1", Start: at(150), End: at(160), NodeList: "n2", Hold: true, Job: 12, Step: 2, UID: 1000},
 			{Name: "evo_9_1_1", Start: at(150), End: at(160), NodeList: "n2"}}}
-	got := c.Cluster()
+	got := Cluster(c)
 	if d := cmp.Diff(want, got); d != "" {
 		t.Errorf("(-want +got):\n%s", d)
 	}
-	if c.Cluster() != got {
+	if Cluster(c) != got {
 		t.Error("it is made again although nothing was polled")
 	}
 }

@@ -1,7 +1,8 @@
-package state
+package talk
 
 import (
 	"github.com/evoslurm/evoslurm/adapter/api"
+	"github.com/evoslurm/evoslurm/adapter/sidecar/core/state"
 	"github.com/evoslurm/evoslurm/slurmctl"
 )
 
@@ -10,7 +11,7 @@ const mostOthers = 20_000
 
 // Cluster returns what the last poll has seen beside evolving jobs, or nil before the first poll. The
 // result never changes, and is the same until the next poll. O(nodes of running jobs), once a poll.
-func (c *Core) Cluster() *api.Cluster {
+func Cluster(c *state.Core) *api.Cluster {
 	s := c.Snapshot
 	if s == nil {
 		return nil
@@ -34,13 +35,13 @@ func (c *Core) Cluster() *api.Cluster {
 		a.Others = append(a.Others, api.OtherJob{ID: uint32(r.ID), Name: r.Name, User: r.User, UID: r.UID, Account: r.Account, Partition: r.Partition,
 			Start: c.Wall(r.StartTime), End: c.Wall(r.EndTime), NodeList: slurmctl.CompressNodes(r.NodeList)})
 	}
-	for _, name := range SortedKeys(s.Reservations) {
+	for _, name := range state.SortedKeys(s.Reservations) {
 		if len(a.Reservations) == mostOthers {
 			break
 		}
 		r := s.Reservations[name]
 		shown := api.Reservation{Name: r.Name, Start: c.Wall(r.Start), End: c.Wall(r.End), NodeList: slurmctl.CompressNodes(r.Nodes), Users: r.Users, Accounts: r.Accounts}
-		own, ours := ParseHold(r)
+		own, ours := state.ParseHold(r)
 		if _, stuck := c.StuckHolds[name]; stuck {
 			continue // hidden: it only covers the job's own time
 		}

@@ -1,4 +1,4 @@
-package state_test
+package follow
 
 import (
 	"testing"
@@ -23,9 +23,9 @@ func TestSpare(t *testing.T) {
 		{100 * ms, 200 * ms}, {100 * ms, 200 * ms}, {200 * ms, 200 * ms},
 		{100 * ms, 2 * time.Second},
 		{10 * time.Second, 2 * time.Second}, {10 * time.Second, 2 * time.Second}, {10 * time.Second, 2 * time.Second},
-		{10 * time.Second, state.MaxPause},
+		{10 * time.Second, maxPause},
 	} {
-		p.Spare(&msg.Observation{Commands: commands, CPU: c.cost + commands*bare}, share, time.Second)
+		Spare(&p, &msg.Observation{Commands: commands, CPU: c.cost + commands*bare}, share, time.Second)
 		if p.Pause != c.pause || p.Gated != (c.pause > time.Second) {
 			t.Errorf("poll %d: a pause of %v (gated: %v), want %v", i, p.Pause, p.Gated, c.pause)
 		}
@@ -54,7 +54,7 @@ func TestSpareOnAnyHost(t *testing.T) {
 			if p.Measure {
 				in.BareCPU = c.host(i)
 			}
-			p.Spare(&in, share, poll)
+			Spare(&p, &in, share, poll)
 			if c.pause == 0 && p.Pause != 0 {
 				t.Errorf("%s: a pause of %v after poll %d", c.name, p.Pause, i)
 			}
