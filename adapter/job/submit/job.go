@@ -54,11 +54,11 @@ func (r submission) marker(link *request.ChainLink) (string, error) {
 		len(text), request.MaxComment, legible.Brief(s.Profile.String()))
 }
 
-// needMinutes returns the least time limit with which the job can run, in minutes: the user's, or the profile's
+// needMinutes returns the time limit that a partition must allow, in minutes: the user's, or the profile's
 // duration. The jobs of a chain take no longer than their steps.
 func (r submission) needMinutes() int64 {
 	need := minutes(r.request.Profile.Duration())
-	if r.userTime == unlimited || r.request.Drive == drivemode.Chain {
+	if r.request.Drive == drivemode.Chain {
 		return need
 	}
 	return max(need, r.userTime)

@@ -99,7 +99,8 @@ func checkFit(r submission, places []place) (fitting []place, allowed int64, err
 	case len(tooShort) == 0:
 		return nil, 0, fmt.Errorf("the profile goes up to %s, but %s", plural(peak, "node"), against)
 	case took <= longest:
-		return nil, 0, fmt.Errorf("the time limit is %s and the profile goes up to %s, but %s: give --time=%s or less, or none", formatMinutes(need), plural(peak, "node"), against, formatMinutes(longest))
+		o, _ := r.options.last("time")
+		return nil, 0, fmt.Errorf("%s: the profile goes up to %s, but %s: give --time=%s or less, or none", o, plural(peak, "node"), against, formatMinutes(longest))
 	case len(tooSmall) > 0:
 		return nil, 0, fmt.Errorf("the profile takes %s and goes up to %s, but %s: choose one partition, and a shorter or smaller profile for it", formatMinutes(took), plural(peak, "node"), against)
 	default:

@@ -210,7 +210,10 @@ func TestCheckFit(t *testing.T) {
 		{"1@3h", []place{{partition("a", 1), nil, 8, ""}, {partition("b", 4), nil, 16, ""}, {partition("c", 3), nil, 16, ""}}, 180, "b,c", ""},
 		{"1@1m", []place{{partition("main", 0), nil, 0, ""}}, 0, "", "the profile goes up to 1 node, but partition main has 0 for this job"},
 		{"4@1h --time=150", []place{{partition("wide", 2), nil, 8, ""}, {partition("long", 4), nil, 2, ""}}, 0, "",
-			"the time limit is 150 and the profile goes up to 4 nodes, but partition wide allows 120, partition long has 2 for this job: give --time=120 or less, or none"},
+			"--time=150: the profile goes up to 4 nodes, but partition wide allows 120, partition long has 2 for this job: give --time=120 or less, or none"},
+		{"4@1h --time=infinite", []place{{partition("wide", 2), nil, 8, ""}, {partition("long", 0), nil, 2, ""}}, 0, "",
+			"--time=infinite: the profile goes up to 4 nodes, but partition wide allows 120, partition long has 2 for this job: give --time=120 or less, or none"},
+		{"2@1h --time=infinite", []place{{partition("wide", 2), nil, 8, ""}, {partition("long", 0), nil, 2, ""}}, unlimited, "long", ""},
 		{"4@1h --time=120", []place{{partition("wide", 2), nil, 8, ""}, {partition("long", 4), nil, 2, ""}}, 120, "wide", ""},
 		{"4@1h --time=150 --drive=chain", []place{{partition("wide", 2), nil, 8, ""}}, 120, "wide", ""},
 	} {
