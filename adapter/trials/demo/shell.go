@@ -46,6 +46,9 @@ func Shell(ctx context.Context, o ShellOptions) (err error) {
 		if site, err = findSite(o.Site); err != nil {
 			return err
 		}
+		if !site.Native(ctx) {
+			return fmt.Errorf("--site=%s needs Slurm %s, which this machine does not have: `make sites` makes a root with it", site.Name, site.Slurm)
+		}
 		slurm, what = site.Boot(), "a Slurm like that of "+site.Name
 	}
 	fmt.Fprintf(o.Out, "Booting %s, with evoslurmd beside it …\n", what)

@@ -20,6 +20,12 @@ type Release struct {
 // Releases lists the table's releases, oldest first.
 var Releases = []Release{{"20.11", "bullseye"}, {"22.05", "bookworm"}, {"24.11", "trixie"}, {"26.05", "sid"}}
 
+// Native reports whether the machine itself has that Slurm.
+func (r Release) Native(ctx context.Context) bool {
+	text, err := exec.CommandContext(ctx, "slurmctld", "-V").Output() // unlike sbatch --version, it needs no slurm.conf
+	return err == nil && strings.Contains(string(text), " "+r.Slurm+".")
+}
+
 // Packages make a root fit to boot a private Slurm.
 var Packages = []string{"slurmctld", "slurmd", "slurm-client", "slurm-wlm-basic-plugins", "munge", "slurmdbd", "mariadb-server"}
 

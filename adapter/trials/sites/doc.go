@@ -9,6 +9,8 @@
 // `make sites` runs all of them and prints a table; with -sites.out it also writes the
 // table into slurmctl/MATRIX.md. `make test` runs a part.
 //
+// A site that needs another Slurm than the machine's is tried in a root of package matrix, where it can be made.
+//
 // Changed everywhere: no cgroups (proctrack/linuxproc, task/none), and the numbers of
 // nodes, memory and long times are scaled.
 package sites

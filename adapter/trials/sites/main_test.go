@@ -9,10 +9,14 @@ import (
 	"testing"
 	"time"
 
+	"github.com/evoslurm/evoslurm/adapter/trials/matrix"
 	"github.com/evoslurm/evoslurm/adapter/trials/rig"
 )
 
 var (
+	built = flag.String("sites.bin", "", "folder of the commands, which are built already")
+	into  = flag.String("sites.results", "", "file that the results are written into")
+
 	all = flag.Bool("sites.all", false, "try every site (make sites)")
 	top = flag.String("sites.root", "../../..", "what -sites.out is relative to")
 	out = flag.String("sites.out", "", "document that the table is written into, as slurmctl/MATRIX.md")
@@ -22,9 +26,19 @@ var (
 var bin string
 
 func TestMain(m *testing.M) {
+	matrix.Entered()
 	if err := rig.AtOnce(3); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
+	}
+	if *built != "" { // in a root: the process outside of it writes the table
+		bin = *built
+		code := m.Run()
+		if err := writeResults(*into); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			code = 1
+		}
+		os.Exit(code)
 	}
 	rig.Main(func(dir string) int {
 		bin = dir

@@ -20,25 +20,10 @@ var malleableScript string
 // started last, and by EGS, both; what they accept in time costs them nothing else.
 func (r *trial) malleable(nodes int) {
 	r.t.Helper()
-	script := r.Dir + "/malleable.sh"
-	r.must(os.WriteFile(script, []byte(malleableScript), 0o755))
 	most := []int{nodes - 3, 3}
 	var ids []int
 	for _, m := range most {
-		args := slices.Concat([]string{"--parsable", "--output=out-%j", fmt.Sprintf("--malleable=1-%d", m), "--time=60"}, r.site.Job, []string{script})
-		text, errs, err := r.As(0, "evosbatch", args...)
-		if err != nil {
-			r.fatalf("evosbatch %q: %s", args, oneLine(errs))
-		}
-		id, err := strconv.Atoi(strings.TrimSpace(text))
-		r.must(err)
-		ids = append(ids, id)
-		r.eventually("it runs", patience, func() error {
-			if q := r.queued(0, id); q.State != "running" {
-				return fmt.Errorf("it is %s: %s", q.State, q.Reason)
-			}
-			return nil
-		})
+		ids = append(ids, r.startMalleable(m))
 	}
 	var said []string
 	for _, policy := range []struct {
@@ -99,4 +84,25 @@ func (r *trial) haveSizes(ids, sizes []int) {
 		}
 		return nil
 	})
+}
+
+// startMalleable starts a malleable job of up to so many nodes.
+func (r *trial) startMalleable(most int) int {
+	r.t.Helper()
+	script := r.Dir + "/malleable.sh"
+	r.must(os.WriteFile(script, []byte(malleableScript), 0o755))
+	args := slices.Concat([]string{"--parsable", "--output=out-%j", fmt.Sprintf("--malleable=1-%d", most), "--time=60"}, r.site.Job, []string{script})
+	text, errs, err := r.As(0, "evosbatch", args...)
+	if err != nil {
+		r.fatalf("evosbatch %q: %s", args, oneLine(errs))
+	}
+	id, err := strconv.Atoi(strings.TrimSpace(text))
+	r.must(err)
+	r.eventually("it runs", patience, func() error {
+		if q := r.queued(0, id); q.State != "running" {
+			return fmt.Errorf("it is %s: %s", q.State, q.Reason)
+		}
+		return nil
+	})
+	return id
 }

@@ -236,6 +236,7 @@ func more() []Site {
 			},
 		},
 		cloud(),
+		stepMgr(),
 	}
 	for i := range sites {
 		if sites[i].Profile == "" {

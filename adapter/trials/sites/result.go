@@ -13,11 +13,12 @@ import (
 type Outcome string
 
 // The outcomes. Refused: evosbatch said no, in the words of Text, and nothing was left
-// behind, as it should be there.
+// behind, as it should be there. Skipped: the site's Slurm cannot be had here.
 const (
 	Passed  Outcome = "passed"
 	Refused Outcome = "refused"
 	Failed  Outcome = "failed"
+	Skipped Outcome = "skipped"
 )
 
 // Result is one thing tried on one site.
@@ -92,21 +93,24 @@ func WriteDocument(path string, results []Result, day time.Time) error {
 	before, _, _ := strings.Cut(string(old), "\n"+Heading)
 	var b strings.Builder
 	b.WriteString(strings.TrimRight(before, "\n") + "\n\n" + Heading)
-	version := "?"
+	version, results := "?", ordered(results)
 	if len(results) > 0 {
 		version = results[0].Slurm
 	}
-	fmt.Fprintf(&b, "\nWritten by `make sites` on %s, on Slurm %s: evolving jobs on the configurations that real sites publish,\n"+
+	fmt.Fprintf(&b, "\nWritten by `make sites` on %s, on Slurm %s unless a row names another: evolving jobs on configurations that real sites publish,\n"+
 		"scaled to eight nodes or so (package `adapter/trials/sites` has them). *passed*: all nodes of every step, with the memory and\n"+
 		"GRES of the first one's, commands over all of them, nothing left behind, nobody else's job touched.\n"+
 		"*refused*: at submission, in these words, with nothing left in the queue.\n\n", day.UTC().Format(time.DateOnly), version)
 	b.WriteString("| site | tried | drive mode | result |\n|---|---|---|---|\n")
 	var traps []string
 	last := ""
-	for _, r := range ordered(results) {
+	for _, r := range results {
 		name := r.Site
-		if name == last {
+		switch {
+		case name == last:
 			name = ""
+		case r.Slurm != version:
+			name += " (Slurm " + r.Slurm + ")"
 		}
 		last = r.Site
 		said := r.said()

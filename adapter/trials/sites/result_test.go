@@ -34,6 +34,7 @@ func TestDocument(t *testing.T) {
 		if err := WriteDocument(path, []Result{
 			{Site: second, Slurm: "22.05.8", Case: "1→3→1", Outcome: Failed, Text: "a|b"},
 			{Site: first, Slurm: "22.05.8", Case: "1→3→1", Drive: "companion", Outcome: Passed},
+			{Site: stepMgr().Name, Slurm: "24.11.5", Case: "all", Outcome: Skipped, Text: "no mirror"},
 			{Site: first, Slurm: "22.05.8", Case: "too large", Outcome: Refused, Text: "MaxNodes=6"},
 		}, day); err != nil {
 			t.Fatal(err)
@@ -43,11 +44,11 @@ func TestDocument(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	got, ok := strings.CutPrefix(string(text), before+"\n"+Heading+"\nWritten by `make sites` on 2026-11-22, on Slurm 22.05.8:")
+	got, ok := strings.CutPrefix(string(text), before+"\n"+Heading+"\nWritten by `make sites` on 2026-11-22, on Slurm 22.05.8 unless a row names another:")
 	if !ok || strings.Count(got, Heading) != 0 {
 		t.Errorf("the document is\n%s", text)
 	}
-	want := "| " + first + " | 1→3→1 | companion | passed |\n|  | too large |  | refused: MaxNodes=6 |\n| " + second + " | 1→3→1 |  | **failed**: a\\|b |\n"
+	want := "| " + first + " | 1→3→1 | companion | passed |\n|  | too large |  | refused: MaxNodes=6 |\n| " + second + " | 1→3→1 |  | **failed**: a\\|b |\n| stepmgr (Slurm 24.11.5) | all |  | skipped: no mirror |\n"
 	if !strings.Contains(got, want) || !strings.Contains(got, "- **"+second+"**: ") {
 		t.Errorf("the table is\n%s\nwant in it\n%s", got, want)
 	}

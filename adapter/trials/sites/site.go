@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/evoslurm/evoslurm/adapter/trials/matrix"
 	"github.com/evoslurm/evoslurm/slurmctl/slurmtest"
 )
 
@@ -14,6 +15,7 @@ type Site struct {
 	Source string // where its configuration is published; "": in many places
 	Trap   string // what is special there for a job that changes size
 
+	Slurm   string            // release that the trap needs, of those of package matrix; "": any
 	Options slurmtest.Options // accounting and job expansion are always on
 	// Setup is run after the boot, before the first job; nil: nothing to do.
 	Setup func(context.Context, *slurmtest.Cluster) error
@@ -37,6 +39,11 @@ type Probe struct {
 // Sites returns the sites on which everything was tried.
 func Sites() []Site {
 	return []Site{archer2(), stackhpc(), deepops(), ulhpc(), ugent(), gcp(), seawulf()}
+}
+
+// Native reports whether the machine has the Slurm that the site needs.
+func (s Site) Native(ctx context.Context) bool {
+	return s.Slurm == "" || matrix.Release{Slurm: s.Slurm}.Native(ctx)
 }
 
 // Boot returns the options to boot it with.

@@ -125,7 +125,7 @@ type trial struct {
 }
 
 func (t *trial) run(ctx context.Context, full bool) error {
-	if native(ctx, t.release) {
+	if t.release.Native(ctx) {
 		cmd := exec.CommandContext(ctx, t.program, "-test.run=^(TestMatrix|TestMatrixStepMgr|TestModel)$")
 		cmd.Env = append(os.Environ(), "EVOSLURM_MATRIX="+t.results)
 		cmd.Stdout, cmd.Stderr = &t.log, &t.log
@@ -180,12 +180,6 @@ func (t *trial) wholeSuite(ctx context.Context, root string) error {
 func (t *trial) command(cmd *exec.Cmd) error {
 	cmd.Stdout, cmd.Stderr = &t.log, &t.log
 	return cmd.Run()
-}
-
-// native reports whether the machine itself has that Slurm.
-func native(ctx context.Context, release matrix.Release) bool {
-	text, err := exec.CommandContext(ctx, "sbatch", "--version").Output()
-	return err == nil && strings.Contains(string(text), " "+release.Slurm+".")
 }
 
 // writeDocument writes the dated table and keeps the table of real sites.
