@@ -16,7 +16,7 @@ import (
 // resumed equals an uninterrupted one. It may continue with another strategy, and a checkpoint of
 // another experiment is rejected.
 func TestCheckpoint(t *testing.T) {
-	for seed := range uint64(6) {
+	for seed := range uint64(simulate.Sample(6)) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			t.Parallel()
 			e := experiment(t, seed)

@@ -61,12 +61,8 @@ func outcome(t testing.TB, e simulate.Experiment) *simulate.Result {
 
 // TestSkippedPolls compares runs that skip polls with runs that make all.
 func TestSkippedPolls(t *testing.T) {
-	n := uint64(10)
-	if testing.Short() {
-		n = 5
-	}
 	left := uint64(0)
-	for seed := range n {
+	for seed := range uint64(simulate.Sample(10)) {
 		e := experiment(t, seed)
 		some := outcome(t, e)
 		e.EveryPoll = true

@@ -37,7 +37,8 @@ type Set struct {
 	types   map[reflect.Type]*form
 	values  []reflect.Type
 	codes   map[reflect.Type]int
-	schema  strings.Builder
+	schema  strings.Builder // until New returns
+	format  string
 }
 
 // form writes and reads the values of a type.
@@ -60,14 +61,14 @@ func New(o Options) *Set {
 	for _, err := range sentinels {
 		fmt.Fprintln(&s.schema, err)
 	}
+	sum := sha256.Sum256([]byte(s.schema.String()))
+	s.format = hex.EncodeToString(sum[:6])
+	s.schema.Reset()
 	return s
 }
 
 // Format identifies the format: it differs if any type, field, or known error does.
-func (s *Set) Format() string {
-	sum := sha256.Sum256([]byte(s.schema.String()))
-	return hex.EncodeToString(sum[:6])
-}
+func (s *Set) Format() string { return s.format }
 
 // Values returns the types that interfaces may hold.
 func (s *Set) Values() []reflect.Type { return s.values }
