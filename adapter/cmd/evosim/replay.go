@@ -13,6 +13,7 @@ import (
 	"github.com/evoslurm/evoslurm/adapter/internal/legible"
 	"github.com/evoslurm/evoslurm/adapter/internal/version"
 	"github.com/evoslurm/evoslurm/adapter/lab/evosim"
+	"github.com/evoslurm/evoslurm/adapter/sidecar/codec"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/msg"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/recorder"
 	"github.com/evoslurm/evoslurm/slurmctl"
@@ -86,7 +87,7 @@ func replay(cmd *cobra.Command, path, from, until, job, why string) error {
 		}
 	}
 	err = p.Play(files)
-	if errors.Is(err, recorder.ErrCut) && p.Steps > 0 {
+	if errors.Is(err, codec.ErrCut) && p.Steps > 0 {
 		fmt.Fprintf(cmd.ErrOrStderr(), "evosim: %v; what is whole was replayed\n", err)
 		err = nil
 	}

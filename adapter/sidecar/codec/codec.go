@@ -45,11 +45,30 @@ type Set struct {
 type form struct {
 	encode func(*Encoder, reflect.Value)
 	decode func(*Decoder, reflect.Value)
+	fields []member // of a struct that is written field by field
+	elem   *form    // of a slice
+}
+
+// SpecialOf returns a Special, given how the type is written and read.
+func SpecialOf[T any](write func(*Encoder, T), read func(*Decoder, *T)) Special {
+	return Special{func(e *Encoder, v reflect.Value) {
+		if v.CanAddr() { // does not allocate
+			x, _ := v.Addr().Interface().(*T)
+			write(e, *x)
+			return
+		}
+		x, _ := v.Interface().(T)
+		write(e, x)
+	}, func(d *Decoder, v reflect.Value) {
+		x, _ := v.Addr().Interface().(*T)
+		read(d, x)
+	}}
 }
 
 // New returns a set. It panics if a type cannot be written.
 func New(o Options) *Set {
 	s := &Set{options: o, types: map[reflect.Type]*form{}, codes: map[reflect.Type]int{}}
+	s.schema.WriteString(layout)
 	for i, v := range o.Values {
 		t := reflect.TypeOf(v)
 		s.values = append(s.values, t)
@@ -67,6 +86,9 @@ func New(o Options) *Set {
 	return s
 }
 
+// layout changes whenever values of the same types are written in another way.
+const layout = "layout 2\n"
+
 // Format identifies the format: it differs if any type, field, or known error does.
 func (s *Set) Format() string { return s.format }
 
@@ -83,13 +105,9 @@ func (s *Set) form(t reflect.Type) *form {
 	fmt.Fprintf(&s.schema, "%v %v\n", t, t.Kind())
 	if special, ok := s.options.Special[t]; ok {
 		if special.Encode == nil {
-			*f = form{func(*Encoder, reflect.Value) {}, func(*Decoder, reflect.Value) {}}
-			return f
+			special = Special{func(*Encoder, reflect.Value) {}, func(*Decoder, reflect.Value) {}}
 		}
-		if t.Kind() == reflect.Struct {
-			s.fields(t)
-		}
-		*f = form{special.Encode, special.Decode}
+		*f = form{encode: special.Encode, decode: special.Decode}
 		return f
 	}
 	*f = s.make(t)
@@ -100,7 +118,8 @@ func (s *Set) form(t reflect.Type) *form {
 func (s *Set) make(t reflect.Type) form {
 	switch {
 	case t == errorType:
-		return form{encodeError, decodeError}
+		s.form(reflect.TypeFor[Error]())
+		return form{encode: encodeError, decode: decodeError}
 	case t.Kind() == reflect.Struct && t.ConvertibleTo(timeType):
 		return timeForm(t)
 	}
@@ -110,13 +129,13 @@ func (s *Set) make(t reflect.Type) form {
 	case reflect.Array:
 		return arrayForm(t.Len(), s.form(t.Elem()))
 	case reflect.Map:
-		return s.shared(mapForm(t, s.form(t.Key()), s.form(t.Elem())))
+		return shared(mapForm(t, s.form(t.Key()), s.form(t.Elem())))
 	case reflect.Pointer:
-		return s.shared(pointerForm(t, s.form(t.Elem())))
+		return shared(pointerForm(t, s.form(t.Elem())))
 	case reflect.Struct:
 		return structForm(s.fields(t))
 	case reflect.Interface:
-		return form{encodeInterface, decodeInterface}
+		return form{encode: encodeInterface, decode: decodeInterface}
 	}
 	f, known := scalars[t.Kind()]
 	if !known {

@@ -183,7 +183,8 @@ func decodeShared(d *Decoder, v reflect.Value, content form) {
 	d.Fail()
 }
 
-func (d *Decoder) slice(v reflect.Value, elem *form) {
+// slice decodes a slice, given how to decode its i-th element.
+func (d *Decoder) slice(v reflect.Value, elem func(i int, at reflect.Value)) {
 	n := d.Uint()
 	if n == 0 || !d.enter() {
 		return
@@ -193,14 +194,14 @@ func (d *Decoder) slice(v reflect.Value, elem *form) {
 		d.Fail()
 		return
 	}
-	const most = 64 // elements before any is read
-	v.Set(reflect.MakeSlice(v.Type(), 0, min(int(n), most)))
+	most := 1 + 1024/uint64(v.Type().Elem().Size()+1) // elements before any is read
+	v.Set(reflect.MakeSlice(v.Type(), 0, int(min(n, most))))
 	for i := 0; i < int(n) && d.err == nil; i++ {
 		if i == v.Cap() {
-			v.Grow(1)
+			v.Grow(i)
 		}
 		v.SetLen(i + 1)
-		elem.decode(d, v.Index(i))
+		elem(i, v.Index(i))
 	}
 }
 

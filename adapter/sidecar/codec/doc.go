@@ -4,6 +4,7 @@
 //	codec.go   a set of types, compiled once
 //	encode.go  values as bytes
 //	decode.go  bytes as values, within bounds
+//	change.go  values as what differs from others
 //	values.go  the types behind the core's interfaces, and errors
 //	seal.go    a heading with the version, and a checksum
 //

@@ -15,6 +15,9 @@ type Encoder struct {
 	B    []byte
 	With any // for the specials of a set
 
+	// Rewrite, if set, returns what is written instead of a text.
+	Rewrite func(string) string
+
 	set     *Set
 	err     error
 	written *written // nil unless the set is a graph
@@ -64,6 +67,9 @@ func (e *Encoder) Int(n int64) { e.B = binary.AppendVarint(e.B, n) }
 
 // Text encodes a text.
 func (e *Encoder) Text(s string) {
+	if e.Rewrite != nil {
+		s = e.Rewrite(s)
+	}
 	e.Uint(uint64(len(s)))
 	e.B = append(e.B, s...)
 }
@@ -86,15 +92,15 @@ func (e *Encoder) Time(t time.Time) {
 // scalars holds the forms of simple kinds.
 var scalars = func() map[reflect.Kind]form {
 	all := map[reflect.Kind]form{
-		reflect.Bool:    {encodeBool, func(d *Decoder, v reflect.Value) { v.SetBool(d.byte() != 0) }},
-		reflect.Float64: {encodeFloat, decodeFloat},
-		reflect.String:  {encodeText, func(d *Decoder, v reflect.Value) { v.SetString(d.sharedText()) }},
+		reflect.Bool:    {encode: encodeBool, decode: func(d *Decoder, v reflect.Value) { v.SetBool(d.byte() != 0) }},
+		reflect.Float64: {encode: encodeFloat, decode: decodeFloat},
+		reflect.String:  {encode: encodeText, decode: func(d *Decoder, v reflect.Value) { v.SetString(d.sharedText()) }},
 	}
 	for _, kind := range []reflect.Kind{reflect.Int, reflect.Int8, reflect.Int16, reflect.Int32, reflect.Int64} {
-		all[kind] = form{func(e *Encoder, v reflect.Value) { e.Int(v.Int()) }, func(d *Decoder, v reflect.Value) { v.SetInt(d.Int()) }}
+		all[kind] = form{encode: func(e *Encoder, v reflect.Value) { e.Int(v.Int()) }, decode: func(d *Decoder, v reflect.Value) { v.SetInt(d.Int()) }}
 	}
 	for _, kind := range []reflect.Kind{reflect.Uint, reflect.Uint8, reflect.Uint16, reflect.Uint32, reflect.Uint64} {
-		all[kind] = form{func(e *Encoder, v reflect.Value) { e.Uint(v.Uint()) }, func(d *Decoder, v reflect.Value) { v.SetUint(d.Uint()) }}
+		all[kind] = form{encode: func(e *Encoder, v reflect.Value) { e.Uint(v.Uint()) }, decode: func(d *Decoder, v reflect.Value) { v.SetUint(d.Uint()) }}
 	}
 	return all
 }()
@@ -138,22 +144,9 @@ func encodeText(e *Encoder, v reflect.Value) {
 }
 
 // shared returns the form of a pointer or map, given how its content is written.
-func (s *Set) shared(content form) form {
-	if s.options.Graph {
-		return form{func(e *Encoder, v reflect.Value) { encodeShared(e, v, content) }, func(d *Decoder, v reflect.Value) { decodeShared(d, v, content) }}
-	}
-	return form{func(e *Encoder, v reflect.Value) {
-		if v.IsNil() {
-			e.Uint(none)
-			return
-		}
-		e.Uint(fresh)
-		content.encode(e, v)
-	}, func(d *Decoder, v reflect.Value) {
-		if d.Uint() != none {
-			content.decode(d, v)
-		}
-	}}
+func shared(content form) form {
+	return form{encode: func(e *Encoder, v reflect.Value) { encodeShared(e, v, content) },
+		decode: func(d *Decoder, v reflect.Value) { decodeShared(d, v, content) }}
 }
 
 func encodeShared(e *Encoder, v reflect.Value, content form) {
@@ -161,7 +154,7 @@ func encodeShared(e *Encoder, v reflect.Value, content form) {
 		e.Uint(none)
 		return
 	}
-	if e.written == nil { // the key of a map
+	if e.written == nil { // no graph, or the key of a map
 		e.Uint(fresh)
 		content.encode(e, v)
 		return
@@ -177,7 +170,7 @@ func encodeShared(e *Encoder, v reflect.Value, content form) {
 }
 
 func pointerForm(t reflect.Type, elem *form) form {
-	return form{func(e *Encoder, v reflect.Value) { elem.encode(e, v.Elem()) }, func(d *Decoder, v reflect.Value) {
+	return form{encode: func(e *Encoder, v reflect.Value) { elem.encode(e, v.Elem()) }, decode: func(d *Decoder, v reflect.Value) {
 		if v.IsNil() {
 			v.Set(reflect.New(t.Elem()))
 		}
@@ -186,17 +179,18 @@ func pointerForm(t reflect.Type, elem *form) form {
 }
 
 func timeForm(t reflect.Type) form {
-	return form{func(e *Encoder, v reflect.Value) {
-		if t != timeType {
-			v = v.Convert(timeType)
-		}
-		at, _ := v.Interface().(time.Time)
+	if t == timeType {
+		special := SpecialOf((*Encoder).Time, func(d *Decoder, at *time.Time) { *at = d.Time() })
+		return form{encode: special.Encode, decode: special.Decode}
+	}
+	return form{encode: func(e *Encoder, v reflect.Value) {
+		at, _ := v.Convert(timeType).Interface().(time.Time)
 		e.Time(at)
-	}, func(d *Decoder, v reflect.Value) { v.Set(reflect.ValueOf(d.Time()).Convert(t)) }}
+	}, decode: func(d *Decoder, v reflect.Value) { v.Set(reflect.ValueOf(d.Time()).Convert(t)) }}
 }
 
 func sliceForm(elem *form) form {
-	return form{func(e *Encoder, v reflect.Value) {
+	return form{encode: func(e *Encoder, v reflect.Value) {
 		if v.IsNil() {
 			e.Uint(0)
 			return
@@ -205,15 +199,15 @@ func sliceForm(elem *form) form {
 		for i := range v.Len() {
 			elem.encode(e, v.Index(i))
 		}
-	}, func(d *Decoder, v reflect.Value) { d.slice(v, elem) }}
+	}, decode: func(d *Decoder, v reflect.Value) { d.slice(v, func(_ int, at reflect.Value) { elem.decode(d, at) }) }, elem: elem}
 }
 
 func arrayForm(n int, elem *form) form {
-	return form{func(e *Encoder, v reflect.Value) {
+	return form{encode: func(e *Encoder, v reflect.Value) {
 		for i := range n {
 			elem.encode(e, v.Index(i))
 		}
-	}, func(d *Decoder, v reflect.Value) {
+	}, decode: func(d *Decoder, v reflect.Value) {
 		for i := range n {
 			elem.decode(d, v.Index(i))
 		}
@@ -221,22 +215,22 @@ func arrayForm(n int, elem *form) form {
 }
 
 func structForm(fields []member) form {
-	return form{func(e *Encoder, v reflect.Value) {
+	return form{encode: func(e *Encoder, v reflect.Value) {
 		for _, f := range fields {
 			f.form.encode(e, v.Field(f.index))
 		}
-	}, func(d *Decoder, v reflect.Value) {
+	}, decode: func(d *Decoder, v reflect.Value) {
 		for _, f := range fields {
 			f.form.decode(d, v.Field(f.index))
 		}
-	}}
+	}, fields: fields}
 }
 
 // mapForm writes a map in the order of its encoded keys. Keys share nothing.
 func mapForm(t reflect.Type, key, elem *form) form {
-	return form{func(e *Encoder, v reflect.Value) {
+	return form{encode: func(e *Encoder, v reflect.Value) {
 		pairs := make(map[string]reflect.Value, v.Len())
-		one := Encoder{set: e.set}
+		one := Encoder{set: e.set, Rewrite: e.Rewrite}
 		for it := v.MapRange(); it.Next(); {
 			one.B = one.B[:0]
 			key.encode(&one, it.Key())
@@ -247,7 +241,7 @@ func mapForm(t reflect.Type, key, elem *form) form {
 			e.B = append(e.B, k...)
 			elem.encode(e, pairs[k])
 		}
-	}, func(d *Decoder, v reflect.Value) { d.mapping(v, t, key, elem) }}
+	}, decode: func(d *Decoder, v reflect.Value) { d.mapping(v, t, key, elem) }}
 }
 
 func encodeInterface(e *Encoder, v reflect.Value) {

@@ -43,38 +43,49 @@ func Seal(heading string, body []byte) []byte {
 	out := make([]byte, 0, len(heading)+sealSize+len(body))
 	out = append(out, heading...)
 	out = binary.LittleEndian.AppendUint64(out, uint64(len(body)))
-	sum := sumOf(heading, body)
+	sum := Sum([]byte(heading), body)
 	return append(append(out, sum[:]...), body...)
 }
 
-func sumOf(heading string, body []byte) (sum [16]byte) {
+// Sum returns a checksum of a, whose length the reader knows, and b.
+func Sum(a, b []byte) (sum [16]byte) {
 	h := sha256.New()
-	h.Write([]byte(heading))
-	h.Write(body)
+	h.Write(a)
+	h.Write(b)
 	copy(sum[:], h.Sum(nil))
 	return sum
 }
 
+// CheckHeading returns why the first line of a file is not the heading, or nil.
+func CheckHeading(heading, line string) error {
+	what, _, _ := strings.Cut(heading, ",")
+	written, ours := strings.CutPrefix(line, what+", ")
+	switch {
+	case !ours || !strings.HasPrefix(written, "version "):
+		return ErrForeign
+	case line == heading:
+		return nil
+	}
+	return &VersionError{strings.TrimSpace(written), strings.TrimSpace(heading[len(what)+2:])}
+}
+
 // Open returns the body behind a heading.
 func Open(heading string, sealed []byte) ([]byte, error) {
-	what, _, _ := strings.Cut(heading, ",")
 	line, rest, whole := bytes.Cut(sealed, []byte("\n"))
-	switch head := string(line) + "\n"; {
-	case !strings.HasPrefix(head, what+", version "):
-		return nil, ErrForeign
-	case !whole:
+	err := CheckHeading(heading, string(line)+"\n")
+	switch {
+	case errors.Is(err, ErrForeign):
+		return nil, err
+	case !whole || err == nil && len(rest) < sealSize:
 		return nil, ErrCut
-	case head != heading:
-		trim := func(s string) string { return strings.TrimSpace(strings.TrimPrefix(s, what+", ")) }
-		return nil, &VersionError{trim(head), trim(heading)}
-	case len(rest) < sealSize:
-		return nil, ErrCut
+	case err != nil:
+		return nil, err
 	}
 	size, sum, body := binary.LittleEndian.Uint64(rest), rest[8:sealSize], rest[sealSize:]
 	if uint64(len(body)) < size {
 		return nil, ErrCut
 	}
-	if is := sumOf(heading, body); uint64(len(body)) > size || !bytes.Equal(is[:], sum) {
+	if is := Sum([]byte(heading), body); uint64(len(body)) > size || !bytes.Equal(is[:], sum) {
 		return nil, ErrTampered
 	}
 	return body, nil

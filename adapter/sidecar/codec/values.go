@@ -57,22 +57,39 @@ var sentinels = []error{
 
 // Error is an error as it was written: its text, and the known errors and types in it that decisions depend on.
 type Error struct {
-	Text  string
-	Kinds []error
-	Parts []error
+	Text    string
+	Kinds   uint64 // a bit for each of sentinels
+	Pending []pendingError
+	Command []commandError
 }
 
-func (r *Error) Error() string   { return r.Text }
-func (r *Error) Unwrap() []error { return r.Parts }
+type (
+	pendingError struct {
+		Job         slurmctl.JobID
+		Reason, Err string
+	}
+	commandError struct {
+		Args        []string
+		ExitCode    int
+		Stderr, Err string
+	}
+)
 
-// Is reports whether the error that was written was the target.
-func (r *Error) Is(target error) bool {
-	for _, k := range r.Kinds {
-		if k == target {
-			return true
+// errorOf returns an error as it is written.
+func errorOf(err error) *Error {
+	r := &Error{Text: err.Error()}
+	for i, s := range sentinels {
+		if errors.Is(err, s) {
+			r.Kinds |= 1 << i
 		}
 	}
-	return false
+	if p := new(slurmctl.PendingError); errors.As(err, &p) {
+		r.Pending = []pendingError{{p.Job, p.Reason, textOf(p.Err)}}
+	}
+	if c := new(slurmctl.CommandError); errors.As(err, &c) {
+		r.Command = []commandError{{c.Args, c.ExitCode, c.Stderr, textOf(c.Err)}}
+	}
+	return r
 }
 
 func textOf(err error) string {
@@ -82,78 +99,49 @@ func textOf(err error) string {
 	return err.Error()
 }
 
-func encodeError(e *Encoder, v reflect.Value) {
-	err, _ := v.Interface().(error)
-	if err == nil {
-		e.Uint(none)
-		return
-	}
-	e.Uint(fresh)
-	e.Text(err.Error())
-	kinds := uint64(0)
+func (r *Error) Error() string { return r.Text }
+
+// Is reports whether the error that was written was the target.
+func (r *Error) Is(target error) bool {
 	for i, s := range sentinels {
-		if errors.Is(err, s) {
-			kinds |= 1 << i
+		if s == target {
+			return r.Kinds&(1<<i) != 0
 		}
 	}
-	e.Uint(kinds)
-	var pending *slurmctl.PendingError
-	var command *slurmctl.CommandError
-	has := uint64(0)
-	if errors.As(err, &pending) {
-		has |= 1
-	}
-	if errors.As(err, &command) {
-		has |= 2
-	}
-	e.Uint(has)
-	if pending != nil {
-		e.Uint(uint64(pending.Job))
-		e.Text(pending.Reason)
-		e.Text(textOf(pending.Err))
-	}
-	if command != nil {
-		e.Uint(uint64(len(command.Args)))
-		for _, a := range command.Args {
-			e.Text(a)
-		}
-		e.Int(int64(command.ExitCode))
-		e.Text(command.Stderr)
-		e.Text(textOf(command.Err))
-	}
+	return false
 }
 
-func decodeError(d *Decoder, v reflect.Value) {
-	if d.Uint() == none {
-		return
-	}
-	r := &Error{Text: d.Text()}
-	kinds := d.Uint()
-	for i, s := range sentinels {
-		if kinds&(1<<i) != 0 {
-			r.Kinds = append(r.Kinds, s)
-		}
-	}
+// Unwrap returns the errors of known types that were in it.
+func (r *Error) Unwrap() (all []error) {
 	cause := func(text string) error {
 		if text == "" {
 			return nil
 		}
-		return errors.New(text)
+		return &Error{Text: text}
 	}
-	has := d.Uint()
-	if has&1 != 0 {
-		p := &slurmctl.PendingError{Job: slurmctl.JobID(d.Uint()), Reason: d.Text()}
-		p.Err = cause(d.Text())
-		r.Parts = append(r.Parts, p)
+	for _, p := range r.Pending {
+		all = append(all, &slurmctl.PendingError{Job: p.Job, Reason: p.Reason, Err: cause(p.Err)})
 	}
-	if has&2 != 0 {
-		c := &slurmctl.CommandError{}
-		for range d.Count() {
-			c.Args = append(c.Args, d.Text())
-		}
-		c.ExitCode, c.Stderr = int(d.Int()), d.Text()
-		c.Err = cause(d.Text())
-		r.Parts = append(r.Parts, c)
+	for _, c := range r.Command {
+		all = append(all, &slurmctl.CommandError{Args: c.Args, ExitCode: c.ExitCode, Stderr: c.Stderr, Err: cause(c.Err)})
 	}
-	v.Set(reflect.ValueOf(r))
+	return all
+}
+
+func encodeError(e *Encoder, v reflect.Value) {
+	if v.IsNil() {
+		e.Uint(none)
+		return
+	}
+	e.Uint(fresh)
+	err, _ := v.Interface().(error)
+	Write(e, errorOf(err))
+}
+
+func decodeError(d *Decoder, v reflect.Value) {
+	if d.Uint() != none {
+		var r Error
+		Read(d, &r)
+		v.Set(reflect.ValueOf(errorOf(&r)))
+	}
 }

@@ -1,6 +1,8 @@
 package recorder
 
 import (
+	"bytes"
+	"compress/flate"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -86,6 +88,14 @@ type stepped struct {
 	used     time.Duration // processor time
 }
 
+func begun(b *testing.B, now time.Time) *stepped {
+	none, err := planner.StrategyByName("noX")
+	if err != nil {
+		b.Fatal(err)
+	}
+	return &stepped{core: core.New(msg.Site{Root: true, User: "root"}, config.Default(), msg.Strategy{ExpandLimit: 1}, now), strategy: noX{none}}
+}
+
 func (s *stepped) give(b *testing.B, now time.Time, inputs ...msg.Input) {
 	before := processorTime(b)
 	for len(inputs) > 0 {
@@ -128,17 +138,8 @@ func processorTime(b *testing.B) time.Duration {
 // add to that.
 func BenchmarkCycle(b *testing.B) {
 	now := time.Unix(1.7e9, 0)
-	none, err := planner.StrategyByName("noX")
-	if err != nil {
-		b.Fatal(err)
-	}
-	cfg := config.Default()
-	site := msg.Site{Root: true, User: "root"}
-	var both [2]*stepped // the first one with a recorder
-	for i := range both {
-		both[i] = &stepped{core: core.New(site, cfg, msg.Strategy{ExpandLimit: 1}, now), strategy: noX{none}}
-	}
-	r := New(b.TempDir(), 1024, "bench", Start{Begun: now, Site: site, Config: cfg})
+	both := [2]*stepped{begun(b, now), begun(b, now)} // the first one with a recorder
+	r := New(b.TempDir(), 1024, "bench", Start{Begun: now, Site: msg.Site{Root: true, User: "root"}, Config: config.Default()})
 	r.Warn = func(err error) { b.Error(err) }
 	both[0].recorder = r
 	poll := crowd(now)
@@ -181,4 +182,45 @@ func BenchmarkCycle(b *testing.B) {
 	if r.Close() != nil {
 		b.Error("close")
 	}
+}
+
+// BenchmarkState measures how the core's state at that load, with all evolving jobs adopted, is encoded and decoded.
+func BenchmarkState(b *testing.B) {
+	now := time.Unix(1.7e9, 0)
+	s, poll := begun(b, now), crowd(now)
+	s.give(b, now, msg.Books{})
+	for len(s.core.View().Jobs) < 1000 {
+		now = now.Add(time.Second)
+		s.give(b, now, polled(poll, now))
+	}
+	data, err := s.core.Encode()
+	if err != nil {
+		b.Fatal(err)
+	}
+	var packed bytes.Buffer
+	w, _ := flate.NewWriter(&packed, flate.BestSpeed)
+	if _, err := w.Write(data); err != nil || w.Close() != nil {
+		b.Fatal(err)
+	}
+	measure := func(name string, work func() error) {
+		b.Run(name, func(b *testing.B) {
+			before, n := processorTime(b), 0
+			for ; b.Loop(); n++ {
+				if err := work(); err != nil {
+					b.Fatal(err)
+				}
+			}
+			b.ReportMetric((processorTime(b)-before).Seconds()*1000/float64(n), "cpu-ms/op")
+			b.ReportMetric(float64(len(data)), "bytes")
+			b.ReportMetric(float64(packed.Len()), "compressed-bytes")
+		})
+	}
+	measure("encode", func() error {
+		_, err := s.core.Encode()
+		return err
+	})
+	measure("decode", func() error {
+		_, err := core.Decode(data, "")
+		return err
+	})
 }

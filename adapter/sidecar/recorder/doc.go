@@ -1,11 +1,10 @@
 // Package recorder is the flight recorder. It records every input of the decision core with its
 // time, and the effects of each step, so that the core can be replayed and does the same.
 //
-//	codec.go     plain values as bytes, by reflection
-//	values.go    values behind the core's interfaces, and errors
-//	poll.go      polls of Slurm as differences to the one before
+//	poll.go      what is recorded (package codec writes it), and polls of Slurm as differences to the one before
 //	segment.go   files: a heading and compressed, chained blocks of records
 //	recorder.go  the ring of files that the shell writes
+//	mask.go      recordings without names and paths
 //	replay.go    a core that is stepped through a recording
 //	why.go       why a job is where it is, in words
 //

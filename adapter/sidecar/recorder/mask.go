@@ -8,6 +8,7 @@ import (
 	"regexp"
 	"strings"
 
+	"github.com/evoslurm/evoslurm/adapter/sidecar/codec"
 	"github.com/evoslurm/evoslurm/slurmctl"
 )
 
@@ -88,82 +89,6 @@ func (m *Mask) learn(v reflect.Value) {
 	}
 }
 
-// masked returns a copy of a value without names.
-func (m *Mask) masked(v reflect.Value) reflect.Value {
-	to := reflect.New(v.Type()).Elem()
-	to.Set(v)
-	switch v.Kind() {
-	case reflect.String:
-		to.SetString(m.Text(v.String()))
-	case reflect.Interface:
-		if v.IsNil() {
-			break
-		}
-		if r, ok := v.Interface().(*recorded); ok {
-			to.Set(reflect.ValueOf(m.err(r)))
-			break
-		}
-		to.Set(m.masked(v.Elem()))
-	case reflect.Pointer:
-		if !v.IsNil() && v.Type() != problemType {
-			to.Set(reflect.New(v.Type().Elem()))
-			to.Elem().Set(m.masked(v.Elem()))
-		}
-	case reflect.Slice:
-		if v.IsNil() {
-			break
-		}
-		to.Set(reflect.MakeSlice(v.Type(), v.Len(), v.Len()))
-		for i := range v.Len() {
-			to.Index(i).Set(m.masked(v.Index(i)))
-		}
-	case reflect.Map:
-		if v.IsNil() {
-			break
-		}
-		to.Set(reflect.MakeMap(v.Type()))
-		for it := v.MapRange(); it.Next(); {
-			to.SetMapIndex(m.masked(it.Key()), m.masked(it.Value()))
-		}
-	case reflect.Struct:
-		if v.Type() == timeType {
-			break
-		}
-		for i := range to.NumField() {
-			f := field(to, i)
-			f.Set(m.masked(f))
-		}
-	}
-	return to
-}
-
-func (m *Mask) err(r *recorded) *recorded {
-	c := *r
-	c.text = m.Text(r.text)
-	c.parts = nil
-	for _, part := range r.parts {
-		switch p := part.(type) { //nolint:errorlint // parts are what they are
-		case *slurmctl.PendingError:
-			q := *p
-			q.Reason, q.Err = m.Text(p.Reason), m.cause(p.Err)
-			c.parts = append(c.parts, &q)
-		case *slurmctl.CommandError:
-			q := *p
-			q.Args = m.masked(reflect.ValueOf(p.Args)).Interface().([]string)
-			q.Stderr, q.Err = m.Text(p.Stderr), m.cause(p.Err)
-			c.parts = append(c.parts, &q)
-		}
-	}
-	return &c
-}
-
-func (m *Mask) cause(err error) error {
-	if err == nil {
-		return nil
-	}
-	return errors.New(m.Text(err.Error()))
-}
-
 // Learn finds whose names are in a file.
 func (m *Mask) Learn(r io.Reader, version string) error {
 	return each(r, version, nil, func(s *Step) error {
@@ -174,16 +99,13 @@ func (m *Mask) Learn(r io.Reader, version string) error {
 
 // Rewrite writes a file again without names. From a truncated file, it writes the complete part.
 func (m *Mask) Rewrite(w io.Writer, r io.Reader, version string) error {
-	var seg segment
+	seg := segment{rewrite: m.Text}
 	err := each(r, version, func(start Start) error {
 		start.State = "" // it is full of names
-		return seg.begin(w, version, m.masked(reflect.ValueOf(start)).Interface().(Start))
+		return seg.begin(w, version, start)
 	}, func(s *Step) error {
-		c := m.masked(reflect.ValueOf(*s)).Interface().(Step)
-		seg.enc.time(c.At)
-		seg.enc.value(reflect.ValueOf(c.Inputs))
-		seg.enc.value(reflect.ValueOf(c.Effects))
-		if len(seg.enc.b) < blockSize {
+		codec.Write(seg.enc, s)
+		if len(seg.enc.B) < blockSize {
 			return nil
 		}
 		return seg.flush()
@@ -204,7 +126,7 @@ func each(r io.Reader, version string, begin func(Start) error, see func(*Step) 
 	}
 	for {
 		s, err := f.Next()
-		if errors.Is(err, io.EOF) || errors.Is(err, ErrCut) {
+		if errors.Is(err, io.EOF) || errors.Is(err, codec.ErrCut) {
 			return nil
 		}
 		if err == nil {

@@ -5,11 +5,11 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"reflect"
 	"slices"
 	"strings"
 	"time"
 
+	"github.com/evoslurm/evoslurm/adapter/sidecar/codec"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/msg"
 )
 
@@ -68,9 +68,8 @@ func (r *Recorder) Inputs(now time.Time, inputs []msg.Input) {
 			inputs[i] = in
 		}
 	}
-	e := &r.seg.enc
-	e.time(now)
-	e.value(reflect.ValueOf(inputs))
+	codec.Write(r.seg.enc, &now)
+	codec.Write(r.seg.enc, &inputs)
 	r.step = true
 }
 
@@ -81,8 +80,8 @@ func (r *Recorder) Effects(now time.Time, effects []msg.Effect) {
 	}
 	defer r.survive(now)
 	r.step = false
-	r.seg.enc.value(reflect.ValueOf(effects))
-	if len(r.seg.enc.b) < blockSize && now.Sub(r.flushed) < flushAfter {
+	codec.Write(r.seg.enc, &effects)
+	if len(r.seg.enc.B) < blockSize && now.Sub(r.flushed) < flushAfter {
 		return
 	}
 	r.flush(now)

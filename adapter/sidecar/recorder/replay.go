@@ -1,15 +1,16 @@
 package recorder
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io"
 	"os"
 	"path/filepath"
-	"reflect"
 	"strings"
 	"time"
 
+	"github.com/evoslurm/evoslurm/adapter/sidecar/codec"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/msg"
 )
@@ -86,7 +87,7 @@ type Player struct {
 }
 
 // Play steps a new core through all files, in order. It returns a *[Difference] if the core does
-// something else, and ErrCut, after all complete records, if the last file is truncated.
+// something else, and codec.ErrCut, after all complete records, if the last file is truncated.
 func (p *Player) Play(files []string) error {
 	run, next := "", 0
 	files, err := p.since(files)
@@ -101,7 +102,7 @@ func (p *Player) Play(files []string) error {
 			return nil
 		case errors.As(err, &differs):
 			return err
-		case errors.Is(err, ErrCut) && i < len(files)-1:
+		case errors.Is(err, codec.ErrCut) && i < len(files)-1:
 			p.lose("a file before is cut short")
 		case err != nil:
 			return fmt.Errorf("%s: %w", name, err)
@@ -236,8 +237,8 @@ func sameEffect(a, b msg.Effect) bool {
 	if a == nil || b == nil {
 		return a == nil && b == nil
 	}
-	var x, y encoder
-	x.value(reflect.ValueOf(&a).Elem())
-	y.value(reflect.ValueOf(&b).Elem())
-	return string(x.b) == string(y.b)
+	x, y := coded.Encoder(nil, nil), coded.Encoder(nil, nil)
+	codec.Write(x, &a)
+	codec.Write(y, &b)
+	return bytes.Equal(x.B, y.B)
 }

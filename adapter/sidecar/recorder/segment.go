@@ -1,19 +1,17 @@
 package recorder
 
 import (
+	"bufio"
 	"bytes"
 	"compress/flate"
-	"crypto/sha256"
 	"encoding/binary"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
-	"reflect"
-	"strings"
 	"time"
 
 	"github.com/evoslurm/evoslurm/adapter/internal/config"
+	"github.com/evoslurm/evoslurm/adapter/sidecar/codec"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/msg"
 )
 
@@ -37,91 +35,49 @@ type Step struct {
 	Effects []msg.Effect
 }
 
-// What is wrong with a file.
-var (
-	ErrNoRecording = errors.New("this is not a recording of evoslurmd")
-	ErrTampered    = errors.New("the recording was changed after it was written, or is damaged: a checksum does not fit")
-	ErrCut         = errors.New("the recording is cut short")
-)
-
-// VersionError is a recording that another version of Evoslurm has made.
-type VersionError struct{ Recorded, Here string }
-
-func (e *VersionError) Error() string {
-	return fmt.Sprintf("the recording is of %s, this is %s: replay it with the evosim of that version", e.Recorded, e.Here)
-}
-
 const (
 	magic     = "evoslurm recording"
 	blockSize = 256 << 10 // of records, before they are compressed
-	mostBlock = 64 << 20  // that a reader takes
+	mostBlock = 64 << 20  // compressed, that a reader takes
+	mostPlain = 4 * mostBlock
 )
 
-// format identifies what this program writes and reads.
-var format = func() string {
-	sum := sha256.Sum256([]byte(schema()))
-	return hex.EncodeToString(sum[:6])
-}()
+func heading(version string) string { return codec.Heading(magic, version, coded.Format()) }
 
-func heading(version string) string {
-	if version == "" {
-		version = "(devel)"
-	}
-	return fmt.Sprintf("%s, version %s, format %s\n", magic, strings.Map(func(r rune) rune {
-		if r <= ' ' || r > '~' {
-			return '_'
-		}
-		return r
-	}, version), format)
-}
-
-// A block is the length of the rest, the length of its records, a checksum over the previous block
-// and this one, and the compressed records.
+// A block is the length of its compressed records, a checksum over the previous block and this one, and the records.
 type blockHead struct {
-	Packed, Plain uint32
-	Sum           [16]byte
+	Packed uint32
+	Sum    [16]byte
 }
 
-const headSize = 4 + 4 + 16
-
-func chain(before [16]byte, plain uint32, packed []byte) (sum [16]byte) {
-	h := sha256.New()
-	h.Write(before[:])
-	_ = binary.Write(h, binary.LittleEndian, plain)
-	h.Write(packed)
-	copy(sum[:], h.Sum(nil))
-	return sum
-}
-
-func firstSum(heading string) (sum [16]byte) {
-	all := sha256.Sum256([]byte(heading))
-	copy(sum[:], all[:])
-	return sum
-}
+const headSize = 4 + 16
 
 // segment writes one file.
 type segment struct {
 	w    io.Writer
-	enc  encoder
+	enc  *codec.Encoder
 	sum  [16]byte
 	size int64
 	pack *flate.Writer
 	buf  bytes.Buffer
+
+	rewrite func(string) string // returns what to write instead of a text; nil: the text
 }
 
 func (s *segment) begin(w io.Writer, version string, start Start) error {
-	s.w, s.enc = w, encoder{b: s.enc.b[:0], seen: &seen{}}
+	s.w, s.enc = w, coded.Encoder(nil, &seen{})
+	s.enc.Rewrite = s.rewrite
 	head := heading(version)
-	s.sum = firstSum(head)
+	s.sum = codec.Sum(nil, []byte(head))
 	n, err := io.WriteString(w, head)
 	s.size = int64(n)
-	s.enc.value(reflect.ValueOf(&start).Elem())
+	codec.Write(s.enc, &start)
 	return err
 }
 
 // flush writes the buffered records as a block.
 func (s *segment) flush() error {
-	if len(s.enc.b) == 0 {
+	if s.enc == nil || len(s.enc.B) == 0 {
 		return nil
 	}
 	s.buf.Reset()
@@ -130,16 +86,15 @@ func (s *segment) flush() error {
 	} else {
 		s.pack.Reset(&s.buf)
 	}
-	plain := uint32(len(s.enc.b))
-	if _, err := s.pack.Write(s.enc.b); err != nil {
+	if _, err := s.pack.Write(s.enc.B); err != nil {
 		return err
 	}
 	if err := s.pack.Close(); err != nil {
 		return err
 	}
-	s.enc.b = s.enc.b[:0]
-	s.sum = chain(s.sum, plain, s.buf.Bytes())
-	head := blockHead{uint32(s.buf.Len()), plain, s.sum}
+	s.enc.B = s.enc.B[:0]
+	s.sum = codec.Sum(s.sum[:], s.buf.Bytes())
+	head := blockHead{uint32(s.buf.Len()), s.sum}
 	block, _ := binary.Append(make([]byte, 0, headSize+s.buf.Len()), binary.LittleEndian, head)
 	n, err := s.w.Write(append(block, s.buf.Bytes()...))
 	s.size += int64(n)
@@ -149,43 +104,34 @@ func (s *segment) flush() error {
 // Reader reads one file.
 type Reader struct {
 	Start Start
-	r     io.Reader
-	dec   decoder
+	r     *bufio.Reader
+	dec   *codec.Decoder
 	sum   [16]byte
 }
 
 // NewReader begins to read a file that this version has written.
 func NewReader(r io.Reader, version string) (*Reader, error) {
-	head, err := readLine(r)
-	if err != nil || !strings.HasPrefix(head, magic+", version ") {
-		return nil, ErrNoRecording
+	buffered := bufio.NewReader(r)
+	line, err := buffered.ReadSlice('\n') // of a bounded length
+	if err == nil {
+		err = codec.CheckHeading(heading(version), string(line))
 	}
-	if want := heading(version); head != want {
-		trim := func(s string) string { return strings.TrimSpace(strings.TrimPrefix(s, magic+", ")) }
-		return nil, &VersionError{trim(head), trim(want)}
+	var other *codec.VersionError
+	switch {
+	case errors.As(err, &other):
+		return nil, fmt.Errorf("cannot read the recording: %w; replay it with the evosim of that version", err)
+	case err != nil:
+		return nil, fmt.Errorf("%w: name a recording", codec.ErrForeign)
 	}
-	f := &Reader{r: r, sum: firstSum(head), dec: decoder{seen: &seen{}}}
+	f := &Reader{r: buffered, sum: codec.Sum(nil, line), dec: coded.Decoder(nil, &seen{})}
 	if err := f.fill(); err != nil {
 		if errors.Is(err, io.EOF) {
-			err = ErrCut
+			err = codec.ErrCut
 		}
 		return nil, err
 	}
-	f.dec.value(reflect.ValueOf(&f.Start).Elem())
-	return f, f.dec.err
-}
-
-func readLine(r io.Reader) (string, error) {
-	var line []byte
-	for one := make([]byte, 1); len(line) < 200; {
-		if _, err := io.ReadFull(r, one); err != nil {
-			return "", err
-		}
-		if line = append(line, one[0]); one[0] == '\n' {
-			return string(line), nil
-		}
-	}
-	return "", ErrNoRecording
+	codec.Read(f.dec, &f.Start)
+	return f, f.dec.Err()
 }
 
 // fill reads the next block; [io.EOF]: there is none.
@@ -193,48 +139,46 @@ func (f *Reader) fill() error {
 	var raw [headSize]byte
 	if _, err := io.ReadFull(f.r, raw[:]); err != nil {
 		if errors.Is(err, io.ErrUnexpectedEOF) {
-			return ErrCut
+			return codec.ErrCut
 		}
 		return err
 	}
 	var head blockHead
 	if _, err := binary.Decode(raw[:], binary.LittleEndian, &head); err != nil {
-		return ErrTampered
+		return codec.ErrTampered
 	}
-	if head.Packed > mostBlock || head.Plain > 4*mostBlock {
-		return ErrTampered
+	if head.Packed > mostBlock {
+		return codec.ErrTampered
 	}
 	packed, err := io.ReadAll(io.LimitReader(f.r, int64(head.Packed)))
 	if err != nil {
 		return err
 	}
 	if len(packed) < int(head.Packed) {
-		return ErrCut
+		return codec.ErrCut
 	}
-	if f.sum = chain(f.sum, head.Plain, packed); f.sum != head.Sum {
-		return ErrTampered
+	if f.sum = codec.Sum(f.sum[:], packed); f.sum != head.Sum {
+		return codec.ErrTampered
 	}
-	plain, err := io.ReadAll(io.LimitReader(flate.NewReader(bytes.NewReader(packed)), int64(head.Plain)+1))
-	if err != nil || len(plain) != int(head.Plain) {
-		return ErrTampered
+	plain, err := io.ReadAll(io.LimitReader(flate.NewReader(bytes.NewReader(packed)), mostPlain+1))
+	if err != nil || len(plain) > mostPlain {
+		return codec.ErrTampered
 	}
-	f.dec.b = plain
+	f.dec.B = plain
 	return nil
 }
 
-// Next reads a step; [io.EOF]: that was all. With ErrCut all that came before is whole.
+// Next reads a step; [io.EOF]: that was all. With codec.ErrCut all that came before is whole.
 func (f *Reader) Next() (Step, error) {
-	for len(f.dec.b) == 0 {
+	for len(f.dec.B) == 0 {
 		if err := f.fill(); err != nil {
 			return Step{}, err
 		}
 	}
 	var s Step
-	decodeStep(&f.dec, &s)
-	if f.dec.err != nil {
-		return Step{}, fmt.Errorf("%w: %w", ErrTampered, f.dec.err)
+	codec.Read(f.dec, &s)
+	if err := f.dec.Err(); err != nil {
+		return Step{}, fmt.Errorf("%w: %w", codec.ErrTampered, err)
 	}
 	return s, nil
 }
-
-func decodeStep(d *decoder, s *Step) { d.value(reflect.ValueOf(s).Elem()) }

@@ -4,14 +4,20 @@ import (
 	"bytes"
 	"errors"
 	"io"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"reflect"
+	"runtime"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/evoslurm/evoslurm/adapter/internal/config"
+	"github.com/evoslurm/evoslurm/adapter/sidecar/codec"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/msg"
+	"github.com/evoslurm/evoslurm/adapter/sidecar/store/row"
 	"github.com/evoslurm/evoslurm/slurmctl"
 )
 
@@ -60,15 +66,11 @@ func TestBadRecordings(t *testing.T) {
 	if n, err := readAll(whole, "v1"); n != 3 || err != nil {
 		t.Fatalf("%d steps, %v", n, err)
 	}
-	if n, err := readAll(whole[:len(whole)-5], "v1"); n != 2 || !errors.Is(err, ErrCut) {
+	if n, err := readAll(whole[:len(whole)-5], "v1"); n != 2 || !errors.Is(err, codec.ErrCut) {
 		t.Errorf("cut short: %d steps, %v", n, err)
 	}
-	var other *VersionError
-	if _, err := readAll(whole, "v2"); !errors.As(err, &other) || !strings.Contains(err.Error(), "v1") || !strings.Contains(err.Error(), "v2") {
-		t.Errorf("of another version: %v", err)
-	}
 	for _, text := range []string{"", "x", "evoslurm\n", strings.Repeat("x", 1000)} {
-		if _, err := readAll([]byte(text), "v1"); !errors.Is(err, ErrNoRecording) {
+		if _, err := readAll([]byte(text), "v1"); !errors.Is(err, codec.ErrForeign) {
 			t.Errorf("%.20q: %v", text, err)
 		}
 	}
@@ -76,7 +78,7 @@ func TestBadRecordings(t *testing.T) {
 	for i := begin; i < len(whole); i++ {
 		bad := bytes.Clone(whole)
 		bad[i] ^= 0x10
-		if _, err := readAll(bad, "v1"); !errors.Is(err, ErrTampered) && !errors.Is(err, ErrCut) {
+		if _, err := readAll(bad, "v1"); !errors.Is(err, codec.ErrTampered) && !errors.Is(err, codec.ErrCut) {
 			t.Fatalf("byte %d changed: %v", i, err)
 		}
 	}
@@ -85,6 +87,25 @@ func TestBadRecordings(t *testing.T) {
 		bad[i] ^= 1
 		if _, err := readAll(bad, "v1"); err == nil {
 			t.Fatalf("byte %d changed: nothing wrong", i)
+		}
+	}
+}
+
+// TestOtherFormats checks that a recording of another version or format is refused with the remedy.
+func TestOtherFormats(t *testing.T) {
+	previous, err := os.ReadFile("testdata/previous-format.evorec") // as 0.1.0 wrote it before package codec did
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		data          []byte
+		version, want string
+	}{
+		{sample(t), "v2", "it is of version v1, format " + coded.Format() + ", and this is version v2, format "},
+		{previous, "v1", "it is of version v1, format f1f60ae23fc3, and this is version v1, format "},
+	} {
+		if _, err := readAll(c.data, c.version); err == nil || !strings.Contains(err.Error(), c.want) || !strings.Contains(err.Error(), "replay it with the evosim of that version") {
+			t.Errorf("of another version or format: %v, want %q", err, c.want)
 		}
 	}
 }
@@ -178,18 +199,128 @@ func TestRing(t *testing.T) {
 	}
 }
 
-// FuzzReader: whatever a file has, reading it comes to an end.
+// steps reads the records of a block, and writes them again.
+func steps(block []byte) ([]byte, error) {
+	d, e := coded.Decoder(block, &seen{}), coded.Encoder(nil, &seen{})
+	for len(d.B) > 0 {
+		var s Step
+		if codec.Read(d, &s); d.Err() != nil {
+			return nil, d.Err()
+		}
+		codec.Write(e, &s)
+	}
+	return e.B, nil
+}
+
+// block returns records with something of everything.
+func block() []byte {
+	e, now := coded.Encoder(nil, &seen{}), time.Unix(1e9, 0)
+	for i := range 4 {
+		poll := msg.Observation{Begun: now, Config: &slurmctl.Config{Values: map[string]string{"a": "b"}}, Nodes: []slurmctl.Node{{Name: "n1", State: "idle"}}, Jobs: []slurmctl.Job{{ID: 7, User: "alice"}, {ID: 8, Priority: uint64(i)}, {ID: 9}}[i/2:]}
+		plan := msg.Planned{Jobs: []msg.PlannedJob{{Job: 7, Steps: []msg.PlannedStep{{Start: 5, End: 9 + int64(i), Nodes: []string{"n1"}}}}}}
+		codec.Write(e, &Step{now, []msg.Input{poll, plan, msg.Outcome{Task: 1, Err: slurmctl.ErrNodesBusy, Result: []slurmctl.Job{{ID: 7}}}},
+			[]msg.Effect{msg.SavePlan{Job: 7, Plan: []row.Span{{Step: 1, Nodes: 1, NodeList: "n1"}}}, msg.Log{Level: "info", Fields: map[string]any{"job": 7, "by": []string{"x"}}}}})
+	}
+	return e.B
+}
+
+// FuzzReader reads any bytes as a file, and as records without a checksum. What can be read is written and read again
+// as the same. No number in the bytes sizes memory.
 func FuzzReader(f *testing.F) {
 	whole := sample(f)
 	f.Add(whole)
 	f.Add(whole[:len(whole)/2])
 	f.Add([]byte("evoslurm recording, version v1, format x\n"))
+	f.Add(block())
 	f.Fuzz(func(t *testing.T, b []byte) {
 		_, _ = readAll(b, "v1")
-		d := decoder{b: b, seen: &seen{}} // even with a valid checksum
-		var s Step
-		decodeStep(&d, &s)
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		first, err := steps(b)
+		runtime.ReadMemStats(&after)
+		if used := after.TotalAlloc - before.TotalAlloc; used > 256<<10+1000*uint64(len(b)) {
+			t.Fatalf("%d bytes took %d of memory", len(b), used)
+		}
+		if err != nil {
+			return
+		}
+		if second, err := steps(first); err != nil || !bytes.Equal(first, second) {
+			t.Fatalf("%v: wrote %q, read and wrote %q", err, first, second)
+		}
 	})
+}
+
+// TestListsStayShort checks that a list takes no more entries from the one before than that has.
+func TestListsStayShort(t *testing.T) {
+	e := coded.Encoder(nil, &seen{})
+	codec.Write(e, &plainPoll{})
+	e.B = append(e.B, 1)
+	for range 1000 {
+		e.B = append(e.B, goTo, 0, copied+99)
+	}
+	d := coded.Decoder(e.B, &seen{jobs: make([]slurmctl.Job, 100)})
+	var poll msg.Observation
+	if codec.Read(d, &poll); d.Err() == nil || len(poll.Jobs) > 100 {
+		t.Errorf("%v, %d jobs", d.Err(), len(poll.Jobs))
+	}
+}
+
+// TestLists checks that lists are read as they were written after any others, even if keys occur twice.
+func TestLists(t *testing.T) {
+	seed := rand.Uint64()
+	random := rand.New(rand.NewPCG(seed, 0))
+	e, d := coded.Encoder(nil, &seen{}), coded.Decoder(nil, &seen{})
+	var poll msg.Observation
+	for range 300 {
+		poll.Jobs = slices.Clone(poll.Jobs)
+		for range random.IntN(4) {
+			at := random.IntN(len(poll.Jobs) + 1)
+			switch j := jobByChance(random); random.IntN(4) {
+			case 0:
+				poll.Jobs = slices.Insert(poll.Jobs, at, j)
+			case 1:
+				poll.Jobs = slices.Delete(poll.Jobs, max(at-1, 0), at)
+			case 2:
+				poll.Jobs = append(poll.Jobs, poll.Jobs[:min(at, 3)]...)
+			case 3:
+				if at > 0 {
+					j.ID = poll.Jobs[at-1].ID
+					poll.Jobs[at-1] = j
+				}
+			}
+		}
+		var got msg.Observation
+		e.B = nil
+		codec.Write(e, &poll)
+		d.B = e.B
+		if codec.Read(d, &got); d.Err() != nil || len(d.B) > 0 || !reflect.DeepEqual(poll, got) {
+			t.Fatalf("seed %d: wrote\n%+v, read\n%+v: %v", seed, poll, got, d.Err())
+		}
+	}
+}
+
+func jobByChance(random *rand.Rand) (j slurmctl.Job) {
+	b := make([]byte, 500)
+	for i := range b {
+		b[i] = byte(random.IntN(6) * random.IntN(8))
+	}
+	codec.Read(coded.Decoder(b, nil), &j)
+	return j
+}
+
+// TestSameSeesEveryField checks that the comparison of jobs covers every field.
+func TestSameSeesEveryField(t *testing.T) {
+	random := rand.New(rand.NewPCG(3, 4))
+	for i := range reflect.TypeFor[slurmctl.Job]().NumField() {
+		var a, b slurmctl.Job
+		v := reflect.ValueOf(&b).Elem()
+		for v.IsZero() {
+			v.Field(i).Set(reflect.ValueOf(jobByChance(random)).Field(i))
+		}
+		if sameJob(nil, &a, &b) || !sameJob(nil, &b, &b) {
+			t.Errorf("field %s is not compared", v.Type().Field(i).Name)
+		}
+	}
 }
 
 // TestDifference checks that a difference is reported, with both sides.

@@ -5,6 +5,7 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/msg"
 	"github.com/evoslurm/evoslurm/slurmctl"
@@ -93,7 +94,7 @@ func TellInput(in msg.Input) string {
 func concerns(v reflect.Value, id slurmctl.JobID, row int64, tasks []int64) bool {
 	switch v.Kind() {
 	case reflect.Interface, reflect.Pointer:
-		return !v.IsNil() && v.Type() != problemType && concerns(v.Elem(), id, row, tasks)
+		return !v.IsNil() && v.Type() != reflect.TypeFor[*msg.Problem]() && concerns(v.Elem(), id, row, tasks)
 	case reflect.Slice:
 		for i := range v.Len() {
 			if concerns(v.Index(i), id, row, tasks) {
@@ -111,7 +112,7 @@ func concerns(v reflect.Value, id slurmctl.JobID, row int64, tasks []int64) bool
 	case reflect.Uint32:
 		return v.Type() == reflect.TypeFor[slurmctl.JobID]() && v.Uint() == uint64(id)
 	case reflect.Struct:
-		if v.Type() == timeType {
+		if v.Type() == reflect.TypeFor[time.Time]() {
 			return false
 		}
 		for i := range v.NumField() {

@@ -23,7 +23,7 @@ type Observation struct {
 	Partitions   []slurmctl.Partition
 	Reservations []slurmctl.Reservation // read before the jobs: a job outside of a reservation entered it before the reservation existed
 	Jobs         []slurmctl.Job
-	Marks        []Mark // markers in the jobs' comments, from [ReadMarks]; nil: the core reads them
+	Marks        []Mark `codec:"-"` // markers in the jobs' comments, from [ReadMarks]; nil: the core reads them
 	Err          error
 
 	Calls              uint64        // number of Slurm commands so far

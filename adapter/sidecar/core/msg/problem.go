@@ -101,7 +101,7 @@ type PlannedStep struct {
 	Start, End int64
 	Nodes      []string
 
-	At []int // positions of the nodes in the cluster
+	At []int `codec:"-"` // cached positions of the nodes in the cluster
 }
 
 // Plan lets a strategy plan the problem. The problem cannot be used again.
