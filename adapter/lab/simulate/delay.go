@@ -1,64 +1,110 @@
 package simulate
 
 import (
+	"cmp"
 	"fmt"
+	"math"
+	"slices"
+	"strings"
 	"time"
 
+	"github.com/evoslurm/evoslurm/adapter/api"
+	"github.com/evoslurm/evoslurm/adapter/sidecar/store/row"
 	"github.com/evoslurm/evoslurm/slurmctl"
 )
 
-// holdSlack is how much longer than its budget a stock job may be held back: time for a poll, a
-// hold given up at the second attempt, and Slurm's next scheduling pass.
-const holdSlack = 2 * time.Minute
+// aCycle is how much longer than its budget and a poll's interval a stock job may be held back: the
+// commands of one cycle.
+const aCycle = 2 * time.Second
 
-// heldBack tracks how long holds have kept stock jobs from starting, each while first in Slurm's
-// order.
+// heldBack tracks how long holds have kept stock jobs from starting since the sidecar began.
 type heldBack struct {
 	total map[slurmctl.JobID]time.Duration
-	job   slurmctl.JobID // currently; 0 for none
+	jobs  []slurmctl.Job // currently
 	since time.Duration
 }
 
-// checkDelay checks that no stock job that is first in Slurm's order, with enough idle nodes, is
-// held back longer than its budget.
+// inLine is a job in Slurm's order, with the nodes that it waits for.
+type inLine struct {
+	priority uint64
+	nodes    int
+	stock    *slurmctl.Job // nil: an evolving job, or an expander
+}
+
+// checkDelay checks that holds keep no stock job from starting for longer than its budget and a
+// cycle, also while evolving jobs wait. Exceptions:
+//   - A restarted sidecar counts again from zero.
+//   - After a fault, a crash of slurmctld, a start, or a change of the clock, some time does not count
+//     (calmFrom): the sidecar must see first what is true, and its commands may fail.
+//   - A job that Slurm could only backfill, past a job that lacks nodes in any case, does not count
+//     (heldBackNow).
 func (h *checks) checkDelay() {
 	b, now := &h.heldBack, h.s.Cluster.Elapsed()
-	if b.job != 0 {
+	budgets, err := h.s.Config.Delays()
+	h.blame(err)
+	for i := range b.jobs {
+		r := &b.jobs[i]
 		if b.total == nil {
 			b.total = map[slurmctl.JobID]time.Duration{}
 		}
-		b.total[b.job] += now - b.since
-		if total := b.total[b.job]; total > h.s.Config.MaxDelay+holdSlack {
-			h.blame(fmt.Errorf("stock job %d is held back for longer than %v", b.job, h.s.Config.MaxDelay+holdSlack))
+		b.total[r.ID] += now - b.since
+		if budget := budgets.Of(r.Partition, r.QOS); b.total[r.ID] > budget+h.s.Config.PollInterval+aCycle {
+			h.blame(fmt.Errorf("stock job %d is held back for a cycle longer than its budget of %v", r.ID, budget))
 		}
 	}
-	b.job, b.since = h.firstHeldBack(), now
+	b.jobs, b.since = h.heldBackNow(), now
 }
 
-// firstHeldBack returns the first job in Slurm's order if it is a stock job that only holds keep
-// from starting, otherwise 0.
-func (h *checks) firstHeldBack() slurmctl.JobID {
+// heldBackNow returns the stock jobs that only holds keep from starting: without holds, there are
+// enough idle nodes for them and for all jobs before them in Slurm's order.
+func (h *checks) heldBackNow() (held []slurmctl.Job) {
 	if h.s.Cluster.Elapsed() < h.calmFrom || h.had != nil || !h.s.Running() || len(h.stocks) == 0 {
-		return 0
+		return nil
 	}
-	var first *slurmctl.Job
+	ahead, unheld := 0, 0 // nodes for the jobs before, in all, and for those of these that have no hold
+	for _, one := range h.line() {
+		if one.stock == nil {
+			ahead += one.nodes
+			continue
+		}
+		r := one.stock
+		ahead, unheld = ahead+one.nodes, unheld+one.nodes
+		if !h.stocks[r.ID] || r.Reservation != "" {
+			continue
+		}
+		if without, with := h.s.Cluster.Idle(r.TimeLimit, "evo_"); without >= ahead && with < unheld {
+			held = append(held, *r)
+		}
+	}
+	return held
+}
+
+// line returns the waiting jobs in Slurm's order: stock jobs, queued evolving jobs with their first
+// step, and evolving jobs that wait for a growth with the nodes that they lack.
+func (h *checks) line() (all []inLine) {
+	v := h.s.View()
+	known := map[slurmctl.JobID]*api.Job{}
+	for i := range v.Jobs {
+		known[slurmctl.JobID(v.Jobs[i].ID)] = &v.Jobs[i]
+	}
 	queue := h.s.Cluster.Queue()
 	for i := range queue {
 		r := &queue[i]
-		if r.State == slurmctl.Pending && r.Priority > 0 && !h.forged[r.ID] && (first == nil || r.Priority > first.Priority) {
-			first = r
+		j := known[r.ID]
+		switch {
+		case j != nil && j.State != string(row.Running) && r.State != slurmctl.Pending:
+			all = append(all, inLine{priority: j.Priority, nodes: max(j.NextNodes-j.Nodes, 0)})
+		case r.State != slurmctl.Pending:
+		case j != nil && j.State == string(row.Queued):
+			all = append(all, inLine{priority: j.Priority, nodes: r.NumNodes})
+		case j == nil && !h.evolving[r.ID] && !strings.HasPrefix(r.Name, "evo_"):
+			if r.Priority > 0 {
+				all = append(all, inLine{priority: r.Priority, nodes: r.NumNodes, stock: r})
+			}
+		default: // Slurm is starting it, or nobody knows yet what it becomes
+			all = append(all, inLine{priority: math.MaxUint64, nodes: r.NumNodes})
 		}
 	}
-	if first == nil || !h.stocks[first.ID] || first.Reservation != "" {
-		return 0
-	}
-	for _, j := range h.s.View().Jobs {
-		if j.State == "waiting" || j.State == "starting" {
-			return 0 // the growth comes first
-		}
-	}
-	if without, with := h.s.Cluster.Idle(first.TimeLimit, "evo_"); without >= first.NumNodes && with < first.NumNodes {
-		return first.ID
-	}
-	return 0
+	slices.SortStableFunc(all, func(a, b inLine) int { return cmp.Compare(b.priority, a.priority) })
+	return all
 }

@@ -103,9 +103,7 @@ func Storm(seed uint64) string {
 	}
 	d := &storming{Rand: rand.New(rand.NewPCG(seed, 21)), nodes: nodes} // by chances of their own
 	head[3] += " max_delay=" + d.pick("0s", "1m", "5m", "20m", "1h")
-	if d.IntN(2) == 0 {
-		d.ahead()
-	}
+	d.ahead()
 	g.lines = append(g.lines, d.lines...)
 	if seed%4 == 3 { // by chances of their own
 		r := &storming{Rand: rand.New(rand.NewPCG(seed, 18)), nodes: nodes}
@@ -287,13 +285,13 @@ func (g *storming) hasty(i int) {
 	}
 }
 
-// ahead has alice keep nodes for growths far ahead, and bob submit jobs that last longer.
+// ahead has alice keep nodes for growths far ahead, and others submit jobs that last longer.
 func (g *storming) ahead() {
 	for i := range 1 + g.IntN(2) {
 		g.at(g.when(storm/2), "submit ahead%d 1@%dm,%d@%dm user=alice limit=200m", i, 20+g.IntN(70), 2+g.IntN(g.nodes-1), 1+g.IntN(20))
 	}
-	for i := range 1 + g.IntN(4) {
-		g.at(g.when(storm), "stock held%d %d %dm %ds user=bob", i, 1+g.IntN(g.nodes), 10+g.IntN(120), 60+g.IntN(540))
+	for i := range 2 + g.IntN(7) {
+		g.at(g.when(storm), "stock held%d %d %dm %ds user=%s", i, 1+g.IntN(g.nodes), 10+g.IntN(120), 60+g.IntN(540), g.pick("bob", "mallory"))
 	}
 }
 

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"math"
 	"time"
 
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/msg"
@@ -80,6 +79,7 @@ func (h *history) breakage() map[string]doing {
 		"kill":   named(func(string) { h.s.Stop() }),
 		"start": named(func(string) {
 			h.calmFrom = max(h.calmFrom, c.Elapsed()+time.Minute)
+			h.checks.heldBack = heldBack{} // budgets count from here
 			h.s.Start()
 		}),
 		"aside": named(h.aside),
@@ -168,7 +168,7 @@ func (h *history) clock(words []string) error {
 	if err != nil {
 		return err
 	}
-	h.calmFrom = math.MaxInt64 // slurmctld may start nothing
+	h.calmFrom = max(h.calmFrom, h.s.Cluster.Elapsed()+10*time.Minute)
 	h.s.Cluster.StepClock(by)
 	h.s.poke()
 	return nil
