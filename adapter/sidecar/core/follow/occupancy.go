@@ -97,6 +97,13 @@ func AddPromises(c *state.Core, o *msg.Occupancy, s *state.Snapshot, j *state.Jo
 	if len(j.Plan) == 0 {
 		until = supposed(j)
 	}
+	if j.State == row.Running && len(j.Plan) >= j.Step && len(Own(j)) < slurm.Needs(j) {
+		p := j.Plan[j.Step-1]
+		c.Moves = true
+		for _, n := range p.Nodes { // it gets what it lacks for the rest of its step, not from the step's start on
+			from[n] = p.End - (c.Until(now, j.Expected()) - now)
+		}
+	}
 	for _, n := range j.Nodes() {
 		from[n] = o.Origin
 	}
