@@ -9,14 +9,18 @@ import (
 	"testing"
 
 	"github.com/evoslurm/evoslurm/adapter/job/request"
+	"github.com/evoslurm/evoslurm/adapter/sidecar/core"
 )
 
-// mostFuzzed bounds the allocations of a model of an hour, whatever users write: a few times those
-// without attackers.
-const mostFuzzed = 256 << 20
+// Bounds on a model of an hour, whatever users write: a few times what it costs without attackers.
+const (
+	mostFuzzed  = 1 << 30 // bytes allocated
+	mostSteps   = 12_000  // steps of the core: an endless loop of steps ends here, not with the test's time
+	mostHostile = 4       // markers in an input, each on three jobs
+)
 
-// FuzzUsers has users write what they like into comments, scripts and calls, beside another
-// user's job, which gets its steps, and with a bound on memory. Its corpus is in
+// FuzzUsers has users write what they like into comments (each line is a marker), scripts and calls, beside another
+// user's job, which gets its steps, and with bounds on memory and work. Its corpus is in
 // testdata/fuzz/FuzzUsers; run it with go test -fuzz FuzzUsers ./adapter/lab/simulate.
 func FuzzUsers(f *testing.F) {
 	for _, seed := range []struct{ comment, script, change string }{
@@ -32,11 +36,13 @@ func FuzzUsers(f *testing.F) {
 		{"evo:v2;p=1@1m;b=140737488355327;;", "", "=8@1m"},
 		{"", "#EVO: evo:v2;script;z=pow2;;", "+1"},
 		{"evo:v2;script;m=waste;z=pow2;;", "#EVO: evo:v2;script;m=waste;l=1;;", "+1"},
+		{"evo:v2;p=1@1m,8@1h;;\nevo:v2;p=1-8@9m;;\nevo:v2;p=1@1m;g=8;;\nevo:v2;p=0@1;;", "", "+7"},
+		{"evo:v2;p=8@9m;x=8;;\nevo:v2;p=8@9m;x=8;;", "", "+1"},
 	} {
 		f.Add(seed.comment, seed.script, seed.change)
 	}
 	f.Fuzz(func(t *testing.T, comment, script, change string) {
-		if len(comment) > 1024 || len(script) > 4096 || len(change) > 256 { // longer than Slurm and the API accept
+		if len(comment) > mostHostile*1024 || len(script) > 4096 || len(change) > 256 { // longer than Slurm and the API accept
 			return
 		}
 		attacked(t, comment, script, change)
@@ -50,25 +56,38 @@ func TestUsersByChance(t *testing.T) {
 		seed := rand.Uint64()
 		g := &scribe{rand.New(rand.NewPCG(seed, 0))}
 		comment, script, change := g.marker(), g.script(), g.change()
+		for range g.IntN(mostHostile) {
+			comment += "\n" + g.marker()
+		}
 		if attacked(t, comment, script, change); t.Failed() {
 			t.Fatalf("seed %d", seed)
 		}
 	}
 }
 
-// attacked plays a cluster on which bob writes a comment, on jobs that wait and jobs that already
-// run when the sidecar first sees them, writes a script, and changes a job of his. Alice's job must
-// get all its steps. (Histories check that it gets them on time: bob's jobs may be in its way like
-// any other user's.)
+// attacked plays a cluster on which bob and mallory in turn write a line of a comment each, on jobs that wait and jobs
+// that already run when the sidecar first sees them, with a script. Bob changes jobs of his. Alice's job must get all its
+// steps. (Histories check that it gets them on time: the others' jobs may be in its way like any other user's.)
 func attacked(t *testing.T, comment, script, change string) {
 	t.Helper()
-	h := fmt.Sprintf("cluster nodes=8 accounting merge\nrest\n0s submit amr 2@2m,4@2m\n4s kill\n"+
-		"5s stock runs 1 10m 9m user=bob hexcomment=%[1]x hexscript=%[2]x\n5s stock waits 1 10m 1m user=bob parked hexcomment=%[1]x hexscript=%[2]x\n"+
-		"6s submit own 1@6m user=bob limit=30m most=4\n20s start\n40s change own %[3]s\n90s change runs %[3]s\n", comment, script, word(change))
+	h := "cluster nodes=12 accounting merge\nrest\n0s submit amr 2@2m,4@2m\n4s kill\n"
+	rough := false
+	for i, marker := range strings.SplitN(comment, "\n", mostHostile) {
+		asked, _, _ := request.ParseMarker(marker)
+		rough = rough || len(asked.Whole()) > 100
+		as := fmt.Sprintf("user=%s hexcomment=%x hexscript=%x", []string{"bob", "mallory"}[i%2], marker, script)
+		h += fmt.Sprintf("5s stock runs%[1]d 1 10m 9m %[2]s\n5s stock waits%[1]d 1 10m 1m %[2]s parked\n5s stock more%[1]d 1 10m 1m %[2]s parked\n", i, as)
+	}
+	h += fmt.Sprintf("6s submit own 1@6m user=bob limit=30m most=4\n20s start\n40s change own %[1]s\n90s change runs0 %[1]s\n", word(change))
 	var story strings.Builder
-	var err error
-	asked, _, _ := request.ParseMarker(comment)
-	bytes := allocated(func() { _, err = play(h+"60m end\n", &story, playing{rough: len(asked.Whole()) > 100}) })
+	steps, err := 0, error(nil)
+	count := func(c *core.Core) *core.Core {
+		if steps++; steps > mostSteps {
+			panic("too many steps")
+		}
+		return c
+	}
+	bytes := allocated(func() { _, err = play(h+"60m end\n", &story, playing{rough: rough, encode: count}) })
 	if errors.Is(err, ErrScript) { // a change that evosctl does not ask for
 		return
 	}
