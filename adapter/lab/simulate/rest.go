@@ -63,13 +63,10 @@ func (p polls) before(t time.Duration) (time.Duration, bool) {
 	return p.last, p.last >= 0
 }
 
-// mostWake is after how long the core wants a call even if it knows nothing to do.
-const mostWake = time.Minute
-
 // schedule has the core called.
 func (s *Sidecar) schedule(in time.Duration, tick func()) {
 	s.wakes++
-	if s.Skip && in >= mostWake && len(s.tasks) > 0 {
+	if s.Skip && in >= msg.MostWake && len(s.tasks) > 0 {
 		return // what is under way will come out before
 	}
 	wakes, life := s.wakes, s.life

@@ -28,6 +28,7 @@ func step(c *state.Core, now time.Time, inputs ...msg.Input) []msg.Effect {
 	for _, in := range inputs {
 		take(c, in)
 	}
+	c.Wake = now.Add(msg.MostWake)
 	if !c.Planning && c.Looking == nil && !c.Stopping {
 		decide(c)
 		follow.StartPolls(c)
@@ -36,10 +37,9 @@ func step(c *state.Core, now time.Time, inputs ...msg.Input) []msg.Effect {
 	if c.Handling.Done(); c.Planning {
 		adopt.Plans(c)
 	}
-	at := follow.WakeAt(c)
-	c.Wait = max(at.Sub(now), time.Millisecond)
+	c.Wait = max(c.Wake.Sub(now), time.Millisecond)
 	c.Quiet.Note(now, inputs, c.Effects)
-	effects := append(c.Effects, msg.Wake{at})
+	effects := append(c.Effects, msg.Wake{c.Wake})
 	c.Effects = nil
 	return effects
 }

@@ -45,7 +45,8 @@
 //
 // A decision compares times with the clock only by the methods of [state.Moments], which note when the comparison
 // will turn out differently. So the first noted time is when a decision may differ although nothing has happened
-// ([Core.Still]), and nobody lists the conditions of a room elsewhere.
+// ([Core.Still]), and nobody lists the conditions of a room elsewhere. Those that cannot wait for a poll (Due) make up
+// [msg.Wake], with the time of the next poll.
 //
 // Terms: a job's base job runs the user's script; expanders bring nodes; a hold
 // is a reservation on nodes of a coming start or growth.

@@ -19,7 +19,7 @@ func Act(c *state.Core, s *state.Snapshot) {
 	now := c.Now
 	for _, shrinking := range []bool{true, false} {
 		for j := range plan.Each(c, c.Active) {
-			if j.Busy || j.Ending || !c.Reached(now, j.RetryAt) || shrinks(c, j) != shrinking {
+			if j.Busy || j.Ending || !c.Due(now, j.RetryAt) || shrinks(c, j) != shrinking {
 				continue
 			}
 			if !c.Work.Room() {
@@ -41,7 +41,7 @@ func ActOn(c *state.Core, s *state.Snapshot, j *state.Job, now time.Time) {
 	}
 	switch j.State {
 	case row.Queued:
-		if j.Kept == nil && len(j.Plan) > 0 && c.ReachedSecond(now.Unix(), j.Plan[0].Start) { // jobs kept back are replanned, not started
+		if j.Kept == nil && len(j.Plan) > 0 && c.DueSecond(now.Unix(), j.Plan[0].Start) { // jobs kept back are replanned, not started
 			start(c, s, j)
 		}
 	case row.Starting:

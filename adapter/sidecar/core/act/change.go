@@ -29,7 +29,7 @@ func undoChange(c *state.Core, j *state.Job, why error) {
 // WriteRequest writes the changed request of a job to Slurm. If the database is lost, the sidecar
 // reads the request from the job's comment.
 func WriteRequest(c *state.Core, j *state.Job) {
-	if j.Busy || !c.Work.Room() || !c.Work.RoomFor(j.UID) || !c.Reached(c.Now, j.RetryAt) || j.State == row.Starting {
+	if j.Busy || !c.Work.Room() || !c.Work.RoomFor(j.UID) || !c.Due(c.Now, j.RetryAt) || j.State == row.Starting {
 		return // ActOn tries again
 	}
 	r := &j.Record

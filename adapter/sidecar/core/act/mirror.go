@@ -27,7 +27,7 @@ func Mirror(c *state.Core, s *state.Snapshot) {
 		}
 		j := c.Active[c.Mirrored]
 		plan.NoteHandling(c, j)
-		if c.Reached(now, j.Submitted) && !c.Reached(now, j.Submitted.Add(plan.MirrorAge)) || j.Busy || j.Touched.After(s.Taken) || !c.Reached(now, j.RetryAt) {
+		if c.Reached(now, j.Submitted) && !c.Reached(now, j.Submitted.Add(plan.MirrorAge)) || j.Busy || j.Touched.After(s.Taken) || !c.Due(now, j.RetryAt) {
 			continue
 		}
 		done := true

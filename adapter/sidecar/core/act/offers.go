@@ -31,10 +31,10 @@ func carryOffer(c *state.Core, s *state.Snapshot, j *state.Job, now time.Time) b
 		one.State, one.Accepted, one.Note = follow.OfferAccepted, one.Nodes, "the step had ended"
 		follow.ChangeOffer(c, j, one)
 		return carryOffer(c, s, j, now)
-	case !o.Mandatory && c.ReachedSecond(now.Unix(), o.Deadline):
+	case !o.Mandatory && c.DueSecond(now.Unix(), o.Deadline):
 		follow.CloseOffer(c, j, follow.OfferUnanswered, "no answer")
 		return false
-	case o.Mandatory && c.ReachedSecond(now.Unix(), o.Deadline):
+	case o.Mandatory && c.DueSecond(now.Unix(), o.Deadline):
 		one := *o
 		one.State, one.Accepted, one.Enforced = follow.OfferAccepted, one.Nodes, true
 		one.Note = cmp.Or(one.Note, "no answer")
@@ -42,7 +42,7 @@ func carryOffer(c *state.Core, s *state.Snapshot, j *state.Job, now time.Time) b
 		c.LogJob(j).WithField("nodes", slurmctl.CompressNodes(one.Wanted())).Warn("taking nodes that were demanded back: " + one.Note)
 		follow.ChangeOffer(c, j, one)
 		return carryOffer(c, s, j, now)
-	case o.Mandatory && !o.Warned && (o.Note != "" || c.ReachedSecond(now.Unix(), (o.Made+o.Deadline+1)/2)):
+	case o.Mandatory && !o.Warned && (o.Note != "" || c.DueSecond(now.Unix(), (o.Made+o.Deadline+1)/2)):
 		one := *o
 		one.Warned = true
 		follow.ChangeOffer(c, j, one)
@@ -88,7 +88,7 @@ func lendNodes(c *state.Core, s *state.Snapshot, j *state.Job, o *follow.Offer, 
 		j.WaitsFor(state.Saying(state.WhyExpanderUnready, why))
 		return
 	}
-	if r, ok := hold.HoldFor(c, j, follow.LentStep); len(j.Expanders) == 0 && c.Reached(c.Now, j.HoldRetry) && (!ok || len(msg.Without(missing, r.Nodes)) > 0) {
+	if r, ok := hold.HoldFor(c, j, follow.LentStep); len(j.Expanders) == 0 && c.Due(c.Now, j.HoldRetry) && (!ok || len(msg.Without(missing, r.Nodes)) > 0) {
 		j.WaitsFor(state.Because(state.WhyHeldSoon))
 		return
 	}

@@ -60,7 +60,7 @@ func transition(c *state.Core, s *state.Snapshot, j *state.Job, now time.Time) {
 	missing, surplus := msg.Without(next.Nodes, have), msg.Without(have, next.Nodes)
 	switch {
 	case len(missing) > 0:
-		if !c.ReachedSecond(now.Unix(), next.Start) && len(j.Expanders) == 0 && !early(c, s, j, missing, now.Unix()) {
+		if !c.DueSecond(now.Unix(), next.Start) && len(j.Expanders) == 0 && !early(c, s, j, missing, now.Unix()) {
 			cause := state.Reason{Kind: state.WhyPlannedFor, Nodes: len(missing), At: c.Wall(time.Unix(next.Start, 0))}
 			if j.NeedsReplan {
 				cause.Text = hold.WhyAnew(j, "the step before")
@@ -159,7 +159,7 @@ func notBrought(c *state.Core, s *state.Snapshot, j *state.Job, step int, nodes 
 	if why := notReady(c, s, j); why != "" {
 		return state.Saying(state.WhyExpanderUnready, why)
 	}
-	if len(j.Expanders) == 0 && c.Reached(c.Now, j.HoldRetry) {
+	if len(j.Expanders) == 0 && c.Due(c.Now, j.HoldRetry) {
 		if why := notHeld(c, j, step, nodes); why.Kind != state.WhyNothing {
 			return why
 		}
@@ -346,7 +346,7 @@ const readiedFor = 5 * time.Second
 func startLink(c *state.Core, s *state.Snapshot, j *state.Job, next *msg.PlannedStep, now time.Time) {
 	r := follow.In(j, s, j.Chain[j.Step])
 	hold, ok := hold.HoldFor(c, j, j.Step+1)
-	if r == nil || r.State != slurmctl.Pending || !ok || !c.ReachedSecond(now.Unix(), next.Start) {
+	if r == nil || r.State != slurmctl.Pending || !ok || !c.DueSecond(now.Unix(), next.Start) {
 		return
 	}
 	c.Moves = true // whatever keeps it

@@ -119,17 +119,5 @@ const (
 	mostDeclinedFor = 10 * time.Minute
 )
 
-// offerDue returns when the offer needs attention, or zero if it does not.
-func offerDue(j *state.Job) time.Time {
-	o := OfferAt(j)
-	if o == nil || o.State != OfferOpen {
-		return time.Time{}
-	}
-	if o.Mandatory && !o.Warned && o.Note == "" {
-		return time.Unix((o.Made+o.Deadline+1)/2, 0)
-	}
-	return time.Unix(o.Deadline, 0)
-}
-
 // WantedAtEnd does what wanted does, for an offer that is over.
 func (o *Offer) WantedAtEnd() []string { return o.List[:max(o.Accepted, 0)] }

@@ -30,13 +30,20 @@ const (
 // StartPolls starts the polls that are due.
 func StartPolls(c *state.Core) {
 	p := &c.Pace
-	if !p.Polling && !c.Now.Before(next(p, c.NextCycle)) {
+	due := func(t time.Time) bool {
+		if c.Now.Before(t) {
+			c.WakeAt(t)
+			return false
+		}
+		return true
+	}
+	if !p.Polling && due(next(p, c.NextCycle)) {
 		p.Polling = true
 		// gated even if urgent: what waits for them would wait for the locks as well
 		config := c.Now.Sub(c.ConfigRead) > msg.ConfigFor
 		c.Emit(msg.Poll{Config: config, Gently: p.Gated, Measure: p.Measure || config && p.Bare > 0})
 	}
-	if at := nextNodes(p); !at.IsZero() && !c.Now.Before(at) {
+	if t := nextNodes(p); !t.IsZero() && due(t) {
 		p.AtNodes, p.NodesAt = true, c.Now
 		c.Emit(msg.PollNodes{Gently: p.Gated && !p.Growing})
 	}
@@ -65,39 +72,6 @@ func refresh(s *state.Snapshot, nodes []slurmctl.Node, taken time.Time) {
 			s.InUse[n.Name] = true
 		}
 	}
-}
-
-// WakeAt returns when the loop has something to do unless a call comes before.
-func WakeAt(c *state.Core) time.Time {
-	now := c.Now
-	at := now.Add(time.Minute)
-	sooner := func(t time.Time) {
-		if t.Before(at) {
-			at = t
-		}
-	}
-	if !c.Pace.Polling {
-		sooner(next(&c.Pace, c.NextCycle))
-	}
-	if t := nextNodes(&c.Pace); !t.IsZero() {
-		sooner(t)
-	}
-	for _, j := range c.Active {
-		for _, t := range []time.Time{j.Due(), j.RetryAt, j.HoldRetry, offerDue(j)} {
-			if t.After(now) {
-				sooner(t)
-			}
-		}
-	}
-	for _, t := range c.Work.Retry {
-		if t.After(now) {
-			sooner(t)
-		}
-	}
-	if t := c.Work.NextChore(c.Pace.Gated); t.After(now) {
-		sooner(t)
-	}
-	return at
 }
 
 // Spare sets the pause after a poll from the processor time of its commands. A bare command, measured beside

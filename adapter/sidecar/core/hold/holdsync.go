@@ -130,7 +130,7 @@ func changeHolds(c *state.Core, wanted []state.Hold, existing map[state.HoldKey]
 			open.Add(h.Nodes)
 		}
 		switch {
-		case h.Job.Busy || !c.Reached(c.Now, h.Job.HoldRetry):
+		case h.Job.Busy || !c.Due(c.Now, h.Job.HoldRetry):
 		case exists && u.Nodes != nil && missing[h.Job.BaseID()].Any(msg.Without(c.Reservations[name].Nodes, h.Nodes)):
 			// its steps were renumbered: another hold must take over the released nodes first
 		case exists:
@@ -321,7 +321,7 @@ func cannotClose(c *state.Core, err error) bool {
 func deleteHold(c *state.Core, s *state.Snapshot, name string) {
 	own, _ := state.ParseHoldName(name)
 	owner := c.ByID[own.Job]
-	if !c.Work.RoomForHolds() || owner != nil && (owner.Busy || !c.Reached(c.Now, owner.HoldRetry)) {
+	if !c.Work.RoomForHolds() || owner != nil && (owner.Busy || !c.Due(c.Now, owner.HoldRetry)) {
 		return
 	}
 	var out []msg.TakenOut

@@ -65,7 +65,7 @@ func lengthen(c *state.Core, hold slurmctl.Reservation, r *slurmctl.Job) {
 	if !r.EndTime.IsZero() && r.TimeLimit != slurmctl.Unlimited {
 		until = StaysUntil(c, r.EndTime, 0)
 	}
-	if j == nil || j.Busy || !c.Reached(c.Now, j.HoldRetry) || r.TimeLimit == 0 || !hold.End.Before(until.Add(-90*time.Second)) {
+	if j == nil || j.Busy || !c.Due(c.Now, j.HoldRetry) || r.TimeLimit == 0 || !hold.End.Before(until.Add(-90*time.Second)) {
 		return
 	}
 	c.Ask(j, "", state.KindLengthen, msg.Task{Command: msg.ChangeHold{hold.Name, slurmctl.ReservationUpdate{End: until}}}, state.Args{})

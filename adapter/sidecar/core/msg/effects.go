@@ -58,6 +58,9 @@ type (
 	Wake struct{ At time.Time }
 )
 
+// MostWake is how long after a step Wake comes at the latest.
+const MostWake = time.Minute
+
 func (Task) effect() {}
 
 func (Poll) effect() {}

@@ -244,7 +244,7 @@ func (c *Core) BeginTask(j *Job, p Pending) bool {
 	w := &c.Work
 	if j != nil {
 		j.Busy, p.Job = true, j.ID
-	} else if w.Keys[p.Key] || !c.Reached(c.Now, w.Retry[p.Key]) {
+	} else if w.Keys[p.Key] || !c.Due(c.Now, w.Retry[p.Key]) {
 		return false
 	} else {
 		w.Keys[p.Key] = true
@@ -280,7 +280,7 @@ func (c *Core) Do(j *Job, action, detail string, kind Kind, do msg.Command, args
 // (ErrBackfilling). It reports false if the task cannot begin yet.
 func (c *Core) Chore(from *allowance, j *Job, kind Kind, do msg.Command, args Args) bool {
 	w := &c.Work
-	if w.Chore || !w.RoomForHolds() || c.Now.Before(w.NextChore(c.Pace.Gated)) || !from.take(c.Now, c.Config.Slurm.Share) {
+	if w.Chore || !w.RoomForHolds() || !c.Due(c.Now, w.nextChore(c.Pace.Gated)) || !from.take(c.Now, c.Config.Slurm.Share) {
 		c.Quiet.PutOff = true
 		return false
 	}
@@ -292,8 +292,8 @@ func (c *Core) Chore(from *allowance, j *Job, kind Kind, do msg.Command, args Ar
 // matters.
 func (c *Core) Gently(do msg.Command) msg.Task { return msg.Task{Gently: c.Pace.Gated, Command: do} }
 
-// NextChore returns the earliest time of the next chore.
-func (w *work) NextChore(gated bool) time.Time {
+// nextChore returns the earliest time of the next chore.
+func (w *work) nextChore(gated bool) time.Time {
 	if !gated {
 		return w.Chored
 	}
