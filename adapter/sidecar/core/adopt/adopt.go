@@ -33,7 +33,7 @@ func Restore(c *state.Core, books msg.Books) {
 		if SetAside(c, j.BaseID(), j.Submitted) != "" {
 			continue // adopt reports it if Slurm still has the job
 		}
-		j.Restarted(j.BaseID() != books.Doubt, Lapsed(j))
+		j.Restarted(j.BaseID() != books.Doubt, j.Lapsed())
 		if j.State == row.Starting {
 			// We do not know whether Slurm got the start command; repeating it is harmless.
 			j.NotLaunched()

@@ -183,7 +183,7 @@ func Target(c *state.Core, j *state.Job, req *api.ChangeRequest) (*state.Target,
 	values.Moldable = nil // its alternatives no longer apply
 	t.Job.Job = &values
 	t.Plan = slices.Clone(j.Plan)
-	if adopt.Lapsed(j) {
+	if j.Lapsed() {
 		t.Plan = nil
 	}
 	var err error
