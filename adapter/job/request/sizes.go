@@ -10,3 +10,16 @@ func Sizes(p planner.Profile) []int {
 	}
 	return sizes
 }
+
+// Minutes returns how long a job with a profile runs, in whole minutes. The jobs of a chain run a step each: the longest
+// counts.
+func Minutes(p planner.Profile, chain bool) int64 {
+	seconds := p.Duration()
+	if chain {
+		seconds = 0
+		for _, step := range p {
+			seconds = max(seconds, step.Duration)
+		}
+	}
+	return (seconds + 59) / 60
+}

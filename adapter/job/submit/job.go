@@ -54,14 +54,18 @@ func (r submission) marker(link *request.ChainLink) (string, error) {
 		len(text), request.MaxComment, legible.Brief(s.Profile.String()))
 }
 
-// needMinutes returns the time limit that a partition must allow, in minutes: the user's, or the profile's
-// duration. The jobs of a chain take no longer than their steps.
+// takes returns how long the job runs, in minutes; for a chain, how long the longest of its jobs does.
+func (r submission) takes() int64 {
+	return request.Minutes(r.request.Profile, r.request.Drive == drivemode.Chain)
+}
+
+// needMinutes returns the time limit that a partition must allow, in minutes: the user's, or what the profile
+// takes. The jobs of a chain take no longer than their steps.
 func (r submission) needMinutes() int64 {
-	need := minutes(r.request.Profile.Duration())
 	if r.request.Drive == drivemode.Chain {
-		return need
+		return r.takes()
 	}
-	return max(need, r.userTime)
+	return max(r.takes(), r.userTime)
 }
 
 // wholeLimit returns the time limit of a job with this profile: the user's, or what it needs.

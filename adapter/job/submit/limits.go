@@ -82,7 +82,7 @@ type allowance struct {
 // allow returns what the limits allow a job, or an error if it is infeasible in all of its
 // partitions.
 func (u userLimits) allow(r submission, places []place) (allowance, error) {
-	need := slurmctl.NeedOf(request.Sizes(r.request.Claimed()), minutes(r.request.Profile.Duration()), r.request.Drive == drivemode.Chain)
+	need := slurmctl.NeedOf(request.Sizes(r.request.Claimed()), r.takes(), r.request.Drive == drivemode.Chain)
 	if time := r.needMinutes(); time != unlimited {
 		need.Minutes = time
 	}

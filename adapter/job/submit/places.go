@@ -76,7 +76,7 @@ func (l layers) partitions(all []slurmctl.Partition) (wanted []slurmctl.Partitio
 // places in which both fit, and the time limit, in minutes, that all of these allow: the job may get into any of them.
 // Without places, it checks nothing.
 func checkFit(r submission, places []place) (fitting []place, allowed int64, err error) {
-	peak, took := r.request.Claimed().Peak(), minutes(r.request.Claimed().Duration())
+	peak, took := r.request.Claimed().Peak(), r.takes()
 	need, least, longest := r.needMinutes(), int64(unlimited), int64(0)
 	var tooSmall, tooShort []string
 	for _, p := range places {

@@ -215,6 +215,8 @@ func TestCheckFit(t *testing.T) {
 			"--time=infinite: the profile goes up to 4 nodes, but partition wide allows 120, partition long has 2 for this job: give --time=120 or less, or none"},
 		{"2@1h --time=infinite", []place{{partition("wide", 2), nil, 8, ""}, {partition("long", 0), nil, 2, ""}}, unlimited, "long", ""},
 		{"4@1h --time=120", []place{{partition("wide", 2), nil, 8, ""}, {partition("long", 4), nil, 2, ""}}, 120, "wide", ""},
+		{"4@1h,4@2h,4@1h --drive=chain", []place{{partition("wide", 2), nil, 8, ""}}, 120, "wide", ""},
+		{"4@1h,4@3h --drive=chain", []place{{partition("wide", 2), nil, 8, ""}}, 0, "", "the profile takes 180, but partition wide allows 120"},
 		{"4@1h --time=150 --drive=chain", []place{{partition("wide", 2), nil, 8, ""}}, 120, "wide", ""},
 	} {
 		r, err := build("--profile="+c.words+" job.sh", "")

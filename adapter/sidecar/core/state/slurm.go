@@ -60,7 +60,7 @@ type Forbidden struct {
 }
 
 func NeedOf(p planner.Profile, chain bool) slurmctl.Need {
-	return slurmctl.NeedOf(request.Sizes(p), (p.Duration()+59)/60, chain)
+	return slurmctl.NeedOf(request.Sizes(p), request.Minutes(p, chain), chain)
 }
 
 // noMerge returns why limits rule out merging for a job, or "" if they do not. Either its partition accepts no
