@@ -34,10 +34,10 @@ func newNodeBits(nodes int) nodeBits { return make(nodeBits, (nodes+63)/64) }
 
 func (b nodeBits) add(n int) { b[n/64] |= 1 << (n % 64) }
 
-// with returns how many members the set and another set have together.
-func (b nodeBits) with(other nodeBits) (n int) {
+// with returns how many members a set and the set's part within another set have together.
+func (b nodeBits) with(other, within nodeBits) (n int) {
 	for i := range b {
-		n += bits.OnesCount64(b[i] | other[i])
+		n += bits.OnesCount64(b[i] | other[i]&within[i])
 	}
 	return n
 }
@@ -48,15 +48,6 @@ func (b nodeBits) in(other nodeBits) (n int) {
 		n += bits.OnesCount64(b[i] & other[i])
 	}
 	return n
-}
-
-// within returns the members of the set that are in another set.
-func (b nodeBits) within(other nodeBits) nodeBits {
-	both := slices.Clone(b)
-	for i := range both {
-		both[i] &= other[i]
-	}
-	return both
 }
 
 // claim describes a hold as the shares count it.
@@ -94,21 +85,26 @@ type ledger struct {
 	s          *state.Snapshot
 	now        int64
 	ahead      int64 // seconds
-	all        []claim
-	claims     map[owner][]claim
+	all        []*claim
+	claims     map[owner][]*claim
+	owners     map[*state.Job][]owner
 	partitions map[string]nodeBits
 	loads      map[loadKey]*load // computed on demand
 }
 
 func newLedger(c *state.Core, now int64) *ledger {
-	return &ledger{cfg: &c.Config, s: c.Snapshot, now: now, ahead: holdAhead(c), claims: map[owner][]claim{}, partitions: map[string]nodeBits{}, loads: map[loadKey]*load{}}
+	return &ledger{cfg: &c.Config, s: c.Snapshot, now: now, ahead: holdAhead(c), claims: map[owner][]*claim{}, owners: map[*state.Job][]owner{}, partitions: map[string]nodeBits{}, loads: map[loadKey]*load{}}
 }
 
-// owners lists the owners whose shares the holds of a job count for.
-func owners(j *state.Job) []owner {
-	all := []owner{{"job", fmt.Sprint(j.SlurmID)}, {"user", j.User}, {"partition", ""}}
-	if j.Account != "" {
-		all = append(all, owner{"account", j.Account})
+// ownersOf lists the owners whose shares the holds of a job count for.
+func (l *ledger) ownersOf(j *state.Job) []owner {
+	all := l.owners[j]
+	if all == nil {
+		all = []owner{{"job", fmt.Sprint(j.SlurmID)}, {"user", j.User}, {"partition", ""}, {"account", j.Account}}
+		if j.Account == "" {
+			all = all[:3]
+		}
+		l.owners[j] = all
 	}
 	return all
 }
@@ -121,7 +117,7 @@ func (l *ledger) take(h state.Hold, in string, awaited, inPlace bool) *state.Hel
 		back.Key, back.By = "max_holds", l.next()
 		return back
 	}
-	all := owners(h.Job)
+	all := l.ownersOf(h.Job)
 	for _, o := range all {
 		most, u := max(l.cfg.HoldShares.Of(o.scope).Reservations*l.cfg.MaxHolds/100, 1), l.load(o, in)
 		if u.holds >= most {
@@ -157,7 +153,7 @@ func (l *ledger) exceeds(o owner, one *claim, back *state.HeldBack, awaited, inP
 	shares, u, here := l.cfg.HoldShares.Of(o.scope), l.load(o, one.partition), l.nodesOf(one.partition)
 	size := here.in(here)
 	most := max(size*shares.Nodes/100, 1)
-	if sum := one.growing.within(here).with(u.nodes); u.count > 0 && sum > max(most, u.count) {
+	if sum := u.nodes.with(one.growing, here); u.count > 0 && sum > max(most, u.count) {
 		*back = state.HeldBack{Step: back.Step, Nodes: back.Nodes, Key: "hold_shares." + o.scope + ".nodes", Partition: one.partition, Places: true,
 			Most: int64(most), Wants: int64(sum - u.count), Has: int64(u.count), By: min(u.last, one.until)}
 		return true
@@ -185,11 +181,13 @@ func (c *claim) secondsIn(here nodeBits) int64 {
 }
 
 func (l *ledger) add(all []owner, one claim) {
-	l.all = append(l.all, one)
+	l.all = append(l.all, &one)
 	for _, o := range all {
-		l.claims[o] = append(l.claims[o], one)
-		for name := range l.partitions {
-			delete(l.loads, loadKey{o, name})
+		l.claims[o] = append(l.claims[o], &one)
+		for name, here := range l.partitions {
+			if u := l.loads[loadKey{o, name}]; u != nil {
+				u.add(&one, o, name, here)
+			}
 		}
 	}
 }
@@ -204,29 +202,34 @@ func (l *ledger) load(o owner, in string) *load {
 	here := l.nodesOf(in)
 	u := &load{nodes: make(nodeBits, len(here))}
 	for _, c := range l.claims[o] {
-		if c.partition == in || o.scope != "partition" {
-			u.holds++
-			if u.next == 0 || c.until < u.next {
-				u.next = c.until
-			}
-		}
-		n := c.nodes.in(here)
-		if n == 0 {
-			continue
-		}
-		u.seconds += c.secondsIn(here)
-		u.rate += int64(n)
-		if c.growing.in(here) == 0 {
-			continue
-		}
-		u.last = max(u.last, c.until)
-		for i := range here {
-			u.nodes[i] |= c.growing[i] & here[i]
-		}
+		u.add(c, o, in, here)
 	}
-	u.count = u.nodes.in(u.nodes)
 	l.loads[key] = u
 	return u
+}
+
+// add adds a claim of an owner, as far as it is on the nodes of a partition.
+func (u *load) add(c *claim, o owner, in string, here nodeBits) {
+	if c.partition == in || o.scope != "partition" {
+		u.holds++
+		if u.next == 0 || c.until < u.next {
+			u.next = c.until
+		}
+	}
+	n := c.nodes.in(here)
+	if n == 0 {
+		return
+	}
+	u.seconds += c.secondsIn(here)
+	u.rate += int64(n)
+	if c.growing.in(here) == 0 {
+		return
+	}
+	u.last = max(u.last, c.until)
+	for i := range here {
+		u.nodes[i] |= c.growing[i] & here[i]
+	}
+	u.count = u.nodes.in(u.nodes)
 }
 
 // nodesOf returns the nodes of a partition, or all nodes if Slurm does not list the partition.
