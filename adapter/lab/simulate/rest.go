@@ -86,7 +86,7 @@ func (s *Sidecar) searches() bool {
 // tryRest reports whether no poll is needed at the time for which the core asked.
 func (s *Sidecar) tryRest(at time.Time) bool {
 	s.rested() // where something came in between
-	if s.still = 0; !s.Skip || s.searches() || s.seen != s.Cluster.Version() {
+	if s.still = 0; !s.Skip || s.lasts == 0 || s.searches() || s.seen != s.Cluster.Version() {
 		return false
 	}
 	until := s.core.Still()
@@ -149,8 +149,12 @@ func (s *Sidecar) rested() {
 	}
 	p.pass(s.Cluster.Elapsed())
 	s.skipped += p.count
+	read := time.Time{}
 	if s.configs += p.configs; p.configs > 0 {
-		s.core.Rested(s.base.Add(p.config - msg.ConfigFor))
+		read = s.base.Add(p.config - msg.ConfigFor)
+	}
+	if p.count > 0 {
+		s.core.Rested(s.base.Add(p.last), read)
 	}
 	s.rest = rest{}
 }

@@ -54,7 +54,8 @@ type Sidecar struct {
 	last     uint64
 	changes  uint64        // that were asked for, ever
 	seen     uint64        // the cluster's version as the last poll began
-	lasts    time.Duration // its duration without reading the configuration
+	lasts    time.Duration // its duration without reading the configuration; 0 if unknown
+	paced    time.Duration // since when slurmctld answers as late as now
 	rest     rest
 	still    time.Duration               // until then, a poll that shows what the last one showed decides nothing
 	skipped  uint64                      // polls that were left out, before the present rest
@@ -199,9 +200,12 @@ func (s *Sidecar) do(effects []msg.Effect) (inputs []msg.Input) {
 		case msg.Poll:
 			s.seen = s.Cluster.Version()
 			s.Polls++
+			begun := s.Cluster.Elapsed()
 			s.beside(func(ctx context.Context) msg.Input {
 				o := s.driver.Poll(ctx, e)
-				s.lasts = s.now().Sub(o.Begun)
+				if s.lasts = s.now().Sub(o.Begun); begun < s.paced {
+					s.lasts = 0
+				}
 				return o
 			})
 		case msg.PollNodes:

@@ -17,6 +17,7 @@ type sluggish struct {
 	under       []time.Time   // when the changes that are under way are answered
 	looking     []time.Time   // the same for commands that change nothing
 	peak        int           // how many changes were under way at once
+	skips       bool          // polls without effect are skipped while it answers promptly
 }
 
 // mostLooks bounds the concurrent commands that change nothing: one for each of the core's sixteen
@@ -26,7 +27,10 @@ const mostLooks = 18
 // answers FROM TO; answers promptly
 func (h *history) answers(words []string) (err error) {
 	before := h.slow
-	if h.slow = (sluggish{}); len(words) == 1 && words[0] == "promptly" {
+	h.slow = sluggish{skips: before.skips || h.s.Skip}
+	h.s.Skip, h.s.paced = false, h.s.Cluster.Elapsed() // where a poll takes long, none is without effect
+	if len(words) == 1 && words[0] == "promptly" {
+		h.s.Skip = h.slow.skips
 		h.say(fmt.Sprintf("slurmctld answers promptly again: %d changes asked for meanwhile, %d at once", before.changes, before.peak))
 		return nil
 	}

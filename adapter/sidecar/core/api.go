@@ -68,8 +68,9 @@ func (c *Core) PutOff() bool { return c.c.Quiet.PutOff }
 // ConfigRead returns when Slurm's configuration was last read.
 func (c *Core) ConfigRead() time.Time { return c.c.ConfigRead }
 
-// Rested sets when the configuration would have been last read if no polls had been skipped.
-func (c *Core) Rested(configRead time.Time) { c.c.ConfigRead = configRead }
+// Rested counts skipped polls as made: the last one began at `polled`, and the last one that read Slurm's
+// configuration, if any did, at `configRead`.
+func (c *Core) Rested(polled, configRead time.Time) { rested(c.c, polled, configRead) }
 
 // Rest announces that the next step comes at `until` or earlier: the shell may delay what [msg.Wake] asked for, up
 // to [Core.Still].

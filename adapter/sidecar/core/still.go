@@ -5,6 +5,7 @@ import (
 
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/adopt"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/follow"
+	"github.com/evoslurm/evoslurm/adapter/sidecar/core/hold"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/plan"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/state"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/talk"
@@ -24,7 +25,16 @@ func same(c *state.Core, begun, now time.Time) {
 	for _, j := range c.Active {
 		j.StillQueued(s.Taken, begun)
 	}
+	hold.Charge(c, begun)
 	s.Taken, s.NodesTaken, s.Holders, s.Eligibles = begun, time.Time{}, nil, nil
+}
+
+// rested does what [Core.Rested] says.
+func rested(c *state.Core, polled, configRead time.Time) {
+	hold.Charge(c, polled)
+	if !configRead.IsZero() {
+		c.ConfigRead = configRead
+	}
 }
 
 // still returns until when a poll that shows what the last one showed decides nothing, except for postponed
@@ -50,7 +60,7 @@ func unsettled(c *state.Core) bool {
 	case talk.Changing(c), c.Snapshot == nil, c.LastErr != nil, c.Planning, c.Strategy.Plugin, c.Looking != nil, c.Stopping, len(c.Work.Pending) > 0:
 	case p.Polling, p.AtNodes, p.Urgent, p.Waiting >= 0, p.Pause > 0, !c.NextCycle.Equal(p.Begun.Add(c.Config.PollInterval)):
 	case q.Refitted, !q.Acted.Before(p.Begun):
-	case len(c.Intruders) > 0, len(c.Leaks) > 0, len(c.Unwilling) > 0, len(c.Prices.Kept) > 0, c.Power.On:
+	case len(c.Intruders) > 0, len(c.Leaks) > 0, len(c.Unwilling) > 0, c.Power.On:
 	default:
 		for _, j := range c.Active {
 			if moves(c, j) {

@@ -47,6 +47,7 @@ func transition(c *state.Core, s *state.Snapshot, j *state.Job, now time.Time) {
 	}
 	switch {
 	case plan.StillKept(c, j, now):
+		j.WaitsFor(state.Because(state.WhyKeptBack))
 		return
 	case j.Kept != nil:
 		follow.TryAgain(c, s, j, now)
@@ -318,6 +319,7 @@ func repair(c *state.Core, s *state.Snapshot, j *state.Job) {
 		return
 	}
 	if plan.StillKept(c, j, c.Now) {
+		j.WaitsFor(state.Because(state.WhyKeptBack))
 		return
 	}
 	if j.Kept != nil {

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/evoslurm/evoslurm/adapter/sidecar/core/adopt"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/msg"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/plan"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/state"
@@ -86,7 +87,7 @@ func TestDelayBudgetClaims(t *testing.T) {
 			c.change(b, &b.s.Jobs[1])
 		}
 		b.later(time.Second)
-		if lapses := j.Lapsed(); lapses != c.lapses {
+		if lapses := adopt.Lapsed(j); lapses != c.lapses {
 			t.Errorf("%s: the promise lapses: %v, want %v", name, lapses, c.lapses)
 		}
 	}
@@ -109,8 +110,8 @@ func TestDelayBesideQueued(t *testing.T) {
 		b.Stock(10, 10, nodes, 8*time.Hour)
 		b.see()
 		b.later(time.Second)
-		if j.Lapsed() != lapses {
-			t.Errorf("a stock job of %d nodes: the promise lapses: %v, want %v", nodes, j.Lapsed(), lapses)
+		if adopt.Lapsed(j) != lapses {
+			t.Errorf("a stock job of %d nodes: the promise lapses: %v, want %v", nodes, adopt.Lapsed(j), lapses)
 		}
 	}
 }
@@ -127,7 +128,7 @@ func TestDelayBehindManyJobs(t *testing.T) {
 	b.Stock(2, 10, 1, 450*time.Minute)
 	b.see()
 	b.later(time.Second)
-	if !j.Lapsed() {
+	if !adopt.Lapsed(j) {
 		t.Errorf("the promise does not lapse; held up: %v", b.Delays.Jobs)
 	}
 }
@@ -143,8 +144,8 @@ func TestDelayNeeded(t *testing.T) {
 	b.Stock(10, 10, 5, 8*time.Hour)
 	b.see()
 	b.later(time.Second)
-	if small.Lapsed() || !large.Lapsed() {
-		t.Errorf("the promise of ten minutes has lapsed: %v, that of hours: %v; %+v", small.Lapsed(), large.Lapsed(), b.Delays.Jobs[10])
+	if adopt.Lapsed(small) || !adopt.Lapsed(large) {
+		t.Errorf("the promise of ten minutes has lapsed: %v, that of hours: %v; %+v", adopt.Lapsed(small), adopt.Lapsed(large), b.Delays.Jobs[10])
 	}
 }
 
@@ -160,8 +161,8 @@ func TestFreedStay(t *testing.T) {
 	b.see()
 	b.later(time.Second)
 	freed := slices.Clone(b.Delays.Jobs[10].Nodes)
-	if !j.Lapsed() || len(freed) != 4 {
-		t.Fatalf("the promise has lapsed: %v, for %v", j.Lapsed(), freed)
+	if !adopt.Lapsed(j) || len(freed) != 4 {
+		t.Fatalf("the promise has lapsed: %v, for %v", adopt.Lapsed(j), freed)
 	}
 	for _, step := range []string{"the hold stands", "the hold is gone"} {
 		b.later(time.Second)
@@ -198,13 +199,13 @@ func TestDelayCounts(t *testing.T) {
 	b.Stock(2, 10, 2, time.Hour)
 	b.see()
 	b.later(time.Second)
-	if h := b.Delays.Jobs[2]; j.Lapsed() || h == nil || !h.Now {
-		t.Fatalf("%v, lapsed %v: it could wait for %v", h, j.Lapsed(), b.Config.MaxDelay)
+	if h := b.Delays.Jobs[2]; adopt.Lapsed(j) || h == nil || !h.Now {
+		t.Fatalf("%v, lapsed %v: it could wait for %v", h, adopt.Lapsed(j), b.Config.MaxDelay)
 	}
 	// the step lasts longer, and the growth is planned later and later
 	for range b.Config.StockJobs {
 		b.later(time.Minute)
-		if j.Lapsed() {
+		if adopt.Lapsed(j) {
 			break
 		}
 		plan := slices.Clone(j.Plan)
@@ -217,8 +218,8 @@ func TestDelayCounts(t *testing.T) {
 		b.StorePlan(j, plan)
 	}
 	waited := b.Now.Sub(b.Delays.Jobs[2].Since)
-	if !j.Lapsed() || waited > 15*time.Minute { // then it would start half an hour after it could have
-		t.Errorf("after %v: lapsed %v", waited, j.Lapsed())
+	if !adopt.Lapsed(j) || waited > 15*time.Minute { // then it would start half an hour after it could have
+		t.Errorf("after %v: lapsed %v", waited, adopt.Lapsed(j))
 	}
 }
 
@@ -231,7 +232,7 @@ func TestFreedNodes(t *testing.T) {
 	b.Stock(2, 10, 3, 8*time.Hour)
 	b.see()
 	b.later(time.Second)
-	if !j.Lapsed() {
+	if !adopt.Lapsed(j) {
 		t.Fatal("the promise has not lapsed")
 	}
 	ForgetHold(b.Core, "evo_1_2_1")

@@ -68,6 +68,9 @@ func Price(c *state.Core, s *state.Snapshot) {
 		c.Prices.Kept[i].Nodes++
 		c.Prices.Nodes++
 	}
+	for _, k := range c.Prices.Kept {
+		c.At(k.Job.PricedAt.Add(priceEvery))
+	}
 }
 
 // keepers returns the first hold on each idle node; nil if there is none.

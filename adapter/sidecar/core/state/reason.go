@@ -3,8 +3,6 @@ package state
 import (
 	"fmt"
 	"time"
-
-	"github.com/evoslurm/evoslurm/adapter/sidecar/store/row"
 )
 
 // Waits holds why a job waits. Owner: state.
@@ -22,12 +20,12 @@ func (w *Waits) WaitsFor(cause Reason) { w.Cause = cause }
 func (w *Waits) GoesOn() { w.Cause = Reason{} }
 
 // KeepBack records what keeps the job's start or growth back.
-func (w *Waits) KeepBack(k *KeptBack) { w.Kept, w.Cause = k, Reason{} }
+func (w *Waits) KeepBack(k *KeptBack) { w.Kept = k }
 
 // KeepBackAgain does what KeepBack does, for something that may keep the job back again and again.
 func (w *Waits) KeepBackAgain(k *KeptBack) {
 	w.KeptTimes++
-	w.KeepBack(k)
+	w.Kept = k
 }
 
 // LetTry records that the start or growth may be tried again.
@@ -36,23 +34,16 @@ func (w *Waits) LetTry() { w.Kept = nil }
 // Remark records what else users should know.
 func (w *Waits) Remark(text string) { w.Note = text }
 
-// Reason returns why the job is in its current state. What follows from other facts is derived here, and not recorded.
-// An action under way has its own cause.
+// Reason returns why the job is in its current state: the last cause, with what other facts say about it.
 func (j *Job) Reason() Reason {
 	r := j.Cause
 	switch {
-	case j.Ending:
-		return Because(whyCompleting)
-	case j.Configuring:
-		return Because(WhyConfiguring)
-	case j.Lapsed() && (!j.Busy || r.Kind == WhyNothing):
-		return Saying(whyLapsed, j.lapsed())
-	case j.Kept != nil && (!j.Busy || r.Kind == WhyNothing):
-		return Saying(whyKeptBack, j.Kept.Text)
-	case j.State == row.Running && j.Warned && r.Kind == WhyNothing:
-		return Because(whyOverruns)
+	case r.Kind == WhyKeptBack && j.Kept != nil:
+		r.Text = j.Kept.Text
 	case r.Kind == WhyNotPlanned:
 		r.Text = j.Unfit
+	case r.Kind == WhyLapsed:
+		r.Text = j.lapsed()
 	}
 	return r
 }
@@ -106,8 +97,8 @@ const (
 	WhyPromisedAway   // its nodes were promised to job in the meantime
 	WhyRoomUnder      // there may be room again under the limit in text
 	WhyNotStarted     // Slurm did not start it on idle nodes, for the reason in text
-	whyLapsed         // nodes are no longer held for its coming steps; text says why
-	whyOverruns       // its step lasts longer than its profile says
+	WhyLapsed         // nodes are no longer held for its coming steps; text says why
+	WhyOverruns       // its step lasts longer than its profile says
 
 	// Nodes and holds.
 	WhyHeldSoon        // its nodes will be held soon
@@ -125,9 +116,9 @@ const (
 	WhyShrinks    // it is giving nodes back
 	WhyReshaped   // it is getting the nodes of the chosen alternative
 	WhyReleased   // it was released in Slurm and is about to run
-	whyKeptBack   // text says which limit keeps it back
+	WhyKeptBack   // text says which limit keeps it back
 	WhyFailed     // what failed, with the error in text; after several failures it is retried at a time
-	whyCompleting // it is completing
+	WhyCompleting // it is completing
 	WhySuspended  // it is suspended in Slurm since a time
 )
 
@@ -138,7 +129,7 @@ var fixedWords = map[ReasonKind]string{
 	WhyPartitionUnread:     "the limits of its partition are being read",
 	whyDatabaseNotWritable: "waits for the sidecar's database, which cannot be written at present",
 	WhyClaimsConflict:      Unsafe,
-	whyOverruns:            "the step lasts longer than its profile says",
+	WhyOverruns:            "the step lasts longer than its profile says",
 	WhyHeldSoon:            "its nodes are being held",
 	WhyHoldMoves:           "its hold is being moved",
 	WhyReservedSoon:        "its nodes are reserved for others in less than a minute, which is Slurm's shortest time limit",
@@ -147,7 +138,7 @@ var fixedWords = map[ReasonKind]string{
 	WhyUserBusy:            "waits for other jobs of its user that are being changed",
 	WhyReshaped:            "gets the nodes of the chosen alternative",
 	WhyReleased:            "let go, about to run",
-	whyCompleting:          "completing",
+	WhyCompleting:          "completing",
 }
 
 // Because returns a reason of a kind without values.
