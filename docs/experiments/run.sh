@@ -31,12 +31,6 @@ for name in headline neighbour strategies kinds kinds-all kinds-alike whole whol
 	evosim sweep --output=outcomes "$@" "$name.yaml"
 	mv outcomes/results.csv "$name.csv"
 done
-for budget in 0s 15m 1h 4h 8760h; do
-	cp "$here/budget.yaml" .
-	echo "max_delay: $budget" >budget-config.yaml
-	evosim sweep --output="outcomes-$budget" "$@" budget.yaml
-	mv "outcomes-$budget/results.csv" "budget-$budget.csv"
-done
 python3 "$here/holds.py" . >holds.md
 evosim esp --seeds=10 --format=json >esp.json
 python3 "$here/tables.py" . >tables.md
