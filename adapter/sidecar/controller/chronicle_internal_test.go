@@ -9,6 +9,7 @@ import (
 
 	"github.com/evoslurm/evoslurm/adapter/api"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/store"
+	"github.com/evoslurm/evoslurm/adapter/sidecar/store/row"
 	"github.com/evoslurm/evoslurm/planner"
 )
 
@@ -56,7 +57,7 @@ func TestEventsForWhom(t *testing.T) {
 	add(0, 0, "sidecar started", map[string]any{"version": "1", "jobs": 0})
 	ids := map[uint32]int64{}
 	for i, id := range []uint32{7, 8, 7} { // the last one has the number of the first again
-		j := &store.Job{SlurmID: id, Submitted: at.Add(time.Duration(i) * time.Second), UID: 1001 + uint32(i), User: "u", Profile: planner.Profile{{Duration: 1, Nodes: 1}}, State: store.Queued}
+		j := &store.Job{Owned: row.Owned{SlurmID: id, Submitted: at.Add(time.Duration(i) * time.Second), UID: 1001 + uint32(i), User: "u"}, Terms: row.Terms{Profile: planner.Profile{{Duration: 1, Nodes: 1}}}, Life: row.Life{State: store.Queued}}
 		if err := b.store.AddJob(ctx, j); err != nil {
 			t.Fatal(err)
 		}

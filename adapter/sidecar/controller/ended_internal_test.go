@@ -14,6 +14,7 @@ import (
 	"github.com/evoslurm/evoslurm/adapter/internal/config"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/msg"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/store"
+	"github.com/evoslurm/evoslurm/adapter/sidecar/store/row"
 	"github.com/evoslurm/evoslurm/planner"
 	"github.com/evoslurm/evoslurm/slurmctl"
 )
@@ -26,8 +27,7 @@ func TestEndedAfterRestart(t *testing.T) {
 	for i := range jobs {
 		id := uint32(i + 1)
 		end := began.Add(time.Duration(jobs-i) * time.Minute) // the later, the sooner it ended
-		j := &store.Job{SlurmID: id, Submitted: began, Name: "amr", User: "alice", UID: 1001, Partition: "main", Drive: "merge",
-			Profile: planner.Profile{{Duration: 60, Nodes: 2}}, State: store.Running, Step: 1, Started: began, StepStarted: began}
+		j := &store.Job{Owned: row.Owned{SlurmID: id, Submitted: began, Name: "amr", User: "alice", UID: 1001, Partition: "main"}, Terms: row.Terms{Drive: "merge", Profile: planner.Profile{{Duration: 60, Nodes: 2}}}, Life: row.Life{State: store.Running, Step: 1, Started: began, StepStarted: began}}
 		if err := b.store.AddJob(ctx, j); err != nil {
 			t.Fatal(err)
 		}

@@ -16,6 +16,7 @@ import (
 
 	"github.com/evoslurm/evoslurm/adapter/internal/config"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/store"
+	"github.com/evoslurm/evoslurm/adapter/sidecar/store/row"
 	"github.com/evoslurm/evoslurm/planner"
 	"github.com/evoslurm/evoslurm/slurmctl"
 )
@@ -39,7 +40,7 @@ func TestOpenStore(t *testing.T) {
 				return err
 			}
 			defer st.Close()
-			job := &store.Job{SlurmID: 7, State: store.Running, Profile: planner.Profile{{Duration: 60, Nodes: 1}}}
+			job := &store.Job{Owned: row.Owned{SlurmID: 7}, Life: row.Life{State: store.Running}, Terms: row.Terms{Profile: planner.Profile{{Duration: 60, Nodes: 1}}}}
 			return errors.Join(st.AddJob(ctx, job), st.SetParts(ctx, job.ID, []store.Part{{SlurmID: 7, Step: 1, NodeList: "n["}}))
 		},
 	} {

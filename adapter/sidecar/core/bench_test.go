@@ -71,7 +71,7 @@ func crowd(b *testing.B) (*state.Core, *state.Snapshot) {
 		}
 		record := add(slurmctl.Job{State: slurmctl.Pending, Reason: "BeginTime", Priority: uint64(999_500 - i),
 			NumNodes: p[0].Nodes, TimeLimit: time.Duration(p.Duration()/60+2) * time.Minute, StartTime: now.Add(adopt.Parked)})
-		values := &row.Job{ID: int64(record.ID), SlurmID: uint32(record.ID), User: "user", UID: 1000, Drive: "merge", State: row.Queued, Profile: p, Submitted: now}
+		values := &row.Job{Owned: row.Owned{ID: int64(record.ID), SlurmID: uint32(record.ID), User: "user", UID: 1000, Submitted: now}, Terms: row.Terms{Drive: "merge", Profile: p}, Life: row.Life{State: row.Queued}}
 		j := &state.Job{Job: values, Sight: state.Sight{Record: record}, Adopted: state.Adopted{Asked: &slurmctl.JobRequest{}}}
 		adopt.Add(c, j)
 	}

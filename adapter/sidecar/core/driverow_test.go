@@ -20,7 +20,7 @@ import (
 // its request has been read.
 func TestDriveRowIsCurrent(t *testing.T) {
 	c := statetest.NewCore(config.Default(), time.Now())
-	j := &state.Job{Job: &row.Job{SlurmID: 7, Drive: string(drivemode.Merge), Profile: planner.Profile{{Duration: 60, Nodes: 1}}}}
+	j := &state.Job{Job: &row.Job{Owned: row.Owned{SlurmID: 7}, Terms: row.Terms{Drive: string(drivemode.Merge), Profile: planner.Profile{{Duration: 60, Nodes: 1}}}}}
 	check := func(when string, mode drivemode.Mode, on state.SiteFacts) {
 		t.Helper()
 		if want := state.BehaviourOf(mode, on); j.Mode != want {

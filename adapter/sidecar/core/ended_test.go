@@ -15,7 +15,7 @@ import (
 // TestEndedAgain: a job that was taken for ended and is adopted again is shown once.
 func TestEndedAgain(t *testing.T) {
 	c := statetest.NewCore(config.Default(), time.Now())
-	step(c, time.Now(), msg.Books{Ended: []msg.BookedJob{{Job: row.Job{ID: 1, SlurmID: 1, State: row.Ended}}, {Job: row.Job{ID: 2, SlurmID: 2, State: row.Ended}}}})
+	step(c, time.Now(), msg.Books{Ended: []msg.BookedJob{{Job: row.Job{Owned: row.Owned{ID: 1, SlurmID: 1}, Life: row.Life{State: row.Ended}}}, {Job: row.Job{Owned: row.Owned{ID: 2, SlurmID: 2}, Life: row.Life{State: row.Ended}}}}})
 	again := c.Ended[0]
 	again.State = row.Running
 	adopt.Add(c, again)

@@ -124,6 +124,13 @@ func (w *watch) readOwners() {
 	}
 	w.owner["state.Job"], w.owner["state.Target"], w.owner["row.Job"] = "state", "talk", "state"
 	job := state.pkg.Scope().Lookup("Job").Type().Underlying().(*types.Struct)
+	stored := underlying(job.Field(0).Type()).(*types.Struct) // row.Job
+	for i := range stored.NumFields() {
+		f := stored.Field(i)
+		if w.owner["row."+f.Name()] = "state"; underlying(f.Type()).(*types.Struct).NumFields() > mostFields {
+			w.t.Errorf("row.%s has more than %d fields", f.Name(), mostFields)
+		}
+	}
 	for i := range job.NumFields() {
 		f := job.Field(i)
 		group, isStruct := f.Type().Underlying().(*types.Struct)

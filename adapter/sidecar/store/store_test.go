@@ -28,9 +28,11 @@ func open(t *testing.T, path string) *Store {
 
 func sample(id uint32) *Job {
 	at := time.Unix(1_800_000_000, 0)
-	return &Job{SlurmID: id, Submitted: at, Name: "a 'b'\n\"c\" ü", User: "alice", UID: 2001, GID: 2002, Account: "proj",
-		QOS: "normal", Partition: "main", Profile: planner.Profile{{Duration: 600, Nodes: 2}, {Duration: 60, Nodes: 5}},
-		ExpandLimit: planner.Infinite, Drive: "merge", State: Queued}
+	return &Job{
+		Owned: row.Owned{SlurmID: id, Submitted: at, Name: "a 'b'\n\"c\" ü", User: "alice", UID: 2001, GID: 2002, Account: "proj", QOS: "normal", Partition: "main"},
+		Terms: row.Terms{Profile: planner.Profile{{Duration: 600, Nodes: 2}, {Duration: 60, Nodes: 5}}, ExpandLimit: planner.Infinite, Drive: "merge"},
+		Life:  row.Life{State: Queued},
+	}
 }
 
 func TestJobsSurviveReopening(t *testing.T) {

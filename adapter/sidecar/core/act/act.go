@@ -136,9 +136,6 @@ func SettleDetach(c *state.Core, j *state.Job, p *state.Pending, o msg.Outcome) 
 // tolerates the overrun while no other job was promised its nodes. If another job was, the
 // sidecar applies the site's policy after twice the grace.
 func watchOverrun(c *state.Core, j *state.Job, now time.Time) {
-	if adopt.Lapsed(j) {
-		j.WaitsFor(state.Because(state.WhyLapsed))
-	}
 	due, late := hold.Due(c, j), hold.Overrun(c, j, now)
 	if !c.Reached(now, due.Add(c.Config.Grace)) {
 		return
@@ -146,9 +143,6 @@ func watchOverrun(c *state.Core, j *state.Job, now time.Time) {
 	hold.Lapse(c, j, now)
 	if !j.Warned {
 		j.Warn()
-		if j.WaitsFor(state.Because(state.WhyOverruns)); adopt.Lapsed(j) {
-			j.WaitsFor(state.Because(state.WhyLapsed))
-		}
 		c.Event(j, "overrun", map[string]any{"step": j.Step, "seconds": int(late.Seconds())})
 		c.LogJob(j).Warn("the step lasts longer than the profile says; its nodes may be taken back once others need them")
 		if c.Config.OverrunSignal != "" {

@@ -25,7 +25,6 @@ func mayGiveUp(c *state.Core, j *state.Job, to int, err error) {
 	}
 	j.KeepBack(&state.KeptBack{Text: text + "; it is tried again when the job's script calls evosctl next", GivenUp: true})
 	j.Succeeded()
-	j.WaitsFor(state.Because(state.WhyKeptBack))
 	if j.State != row.Waiting {
 		return // it only replaced lost nodes: no call waits
 	}

@@ -47,7 +47,6 @@ func transition(c *state.Core, s *state.Snapshot, j *state.Job, now time.Time) {
 	}
 	switch {
 	case plan.StillKept(c, j, now):
-		j.WaitsFor(state.Because(state.WhyKeptBack))
 		return
 	case j.Kept != nil:
 		follow.TryAgain(c, s, j, now)
@@ -319,7 +318,6 @@ func repair(c *state.Core, s *state.Snapshot, j *state.Job) {
 		return
 	}
 	if plan.StillKept(c, j, c.Now) {
-		j.WaitsFor(state.Because(state.WhyKeptBack))
 		return
 	}
 	if j.Kept != nil {

@@ -51,7 +51,7 @@ func TestLongerLimit(t *testing.T) {
 // TestTooShort: a job whose limit cannot be as long as its plan says which step cannot begin.
 func TestTooShort(t *testing.T) {
 	at := time.Unix(1_800_000_000, 0)
-	j := &state.Job{Job: &row.Job{Step: 1}, Placement: state.Placement{Plan: []msg.PlannedStep{{Start: at.Unix()}, {Start: at.Unix() + 60}, {Start: at.Unix() + 120, End: at.Unix() + 180}}}}
+	j := &state.Job{Job: &row.Job{Life: row.Life{Step: 1}}, Placement: state.Placement{Plan: []msg.PlannedStep{{Start: at.Unix()}, {Start: at.Unix() + 60}, {Start: at.Unix() + 120, End: at.Unix() + 180}}}}
 	TooShort(j, at.Add(3*time.Minute), at.Add(100*time.Second), "MaxTime of partition main", func(t time.Time) string { return t.Format(time.TimeOnly) })
 	want := "its plan ends at " + at.Add(3*time.Minute).Format(time.TimeOnly) + ", after the latest time limit possible, " +
 		at.Add(100*time.Second).Format(time.TimeOnly) + " (MaxTime of partition main); step 3 cannot begin"

@@ -33,7 +33,7 @@ func Restore(c *state.Core, books msg.Books) {
 		if SetAside(c, j.BaseID(), j.Submitted) != "" {
 			continue // adopt reports it if Slurm still has the job
 		}
-		j.Restarted(j.BaseID() != books.Doubt, Lapsed(j))
+		j.Restarted(j.BaseID() != books.Doubt, j.Lapsed())
 		if j.State == row.Starting {
 			// We do not know whether Slurm got the start command; repeating it is harmless.
 			j.NotLaunched()
@@ -243,9 +243,13 @@ func adoptJob(c *state.Core, r *slurmctl.Job, sp request.Request, chain []slurmc
 	if err := checkSteps(c, r, sp, whole); err != nil {
 		return err
 	}
-	values := &row.Job{SlurmID: uint32(r.ID), Submitted: r.SubmitTime, Name: r.Name, User: r.User, UID: r.UID, GID: a.GID(),
-		Account: r.Account, QOS: r.QOS, Partition: r.Partition, Profile: whole, ExpandLimit: sp.ExpandLimit, Moldable: plan.MoldableOf(sp), Malleable: plan.MalleableOf(sp),
-		Drive: string(drivemode.Chain), Begin: sp.Begin, Claim: sp.MaxNodes, State: row.Queued}
+	values := &row.Job{
+		Owned: row.Owned{SlurmID: uint32(r.ID), Submitted: r.SubmitTime, Name: r.Name, User: r.User, UID: r.UID, GID: a.GID(),
+			Account: r.Account, QOS: r.QOS, Partition: r.Partition},
+		Terms: row.Terms{Profile: whole, ExpandLimit: sp.ExpandLimit, Moldable: plan.MoldableOf(sp), Malleable: plan.MalleableOf(sp),
+			Drive: string(drivemode.Chain), Begin: sp.Begin, Claim: sp.MaxNodes},
+		Life: row.Life{State: row.Queued},
+	}
 	j := &state.Job{Job: values, Adopted: state.Adopted{Chain: chain, Inferred: running(r), Script: a.Script, SuspendedBefore: a.SuspendedBefore}}
 	switch {
 	case sp.Reached != nil:

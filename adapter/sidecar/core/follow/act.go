@@ -47,7 +47,6 @@ func configures(c *state.Core, s *state.Snapshot, j *state.Job) {
 		requeued(c, j)
 	}
 	observeHeld(c, s, j)
-	j.WaitsFor(state.Because(state.WhyConfiguring))
 	if j.Configuring && j.State == row.Starting {
 		return
 	}

@@ -41,7 +41,6 @@ func Follow(c *state.Core, s *state.Snapshot) {
 			askEnd(c, j, state.KindEnd, j.BaseID())
 		case r.State == slurmctl.Completing:
 			j.Ending = true
-			j.WaitsFor(state.Because(state.WhyCompleting))
 			observeHeld(c, s, j)
 		case r.State == slurmctl.Pending:
 			j.QueuedAt = s.Taken

@@ -63,7 +63,6 @@ func yield(c *state.Core, j, to *state.Job) {
 	if beganFirst(j, to) < 0 {
 		j.Forgone = fmt.Sprintf("%s keeps %s: "+slurm.PinnedText, state.JobNumber(to.SlurmID), slurm.Pinned(to), slurm.Pinned(to))
 	}
-	j.WaitsFor(state.Because(state.WhyLapsed))
 	c.LogJob(j).Warn(j.Reason().Words())
 }
 

@@ -33,7 +33,6 @@ func KeepBack(c *state.Core, j *state.Job, limit string, to int) {
 		k.Usage = usageBeside(c.Snapshot, &j.Record)
 	}
 	j.KeepBackAgain(k)
-	j.WaitsFor(state.Because(state.WhyKeptBack))
 	if j.KeptTimes == 1 {
 		c.Event(j, "kept back", map[string]any{"limit": limit, "nodes": to})
 		c.LogJob(j).WithField("limit", limit).Info(k.Text)

@@ -80,7 +80,7 @@ func addStock(c *state.Core, o *msg.Occupancy, s *state.Snapshot) {
 // AddPromises adds the nodes that a job has and will have, each until the margin after its planned release.
 func AddPromises(c *state.Core, o *msg.Occupancy, s *state.Snapshot, j *state.Job, now int64) {
 	margin := int64(c.Config.Margin / time.Second)
-	if !j.Mode.CarriesNodes && !adopt.Lapsed(j) {
+	if !j.Mode.CarriesNodes && !j.Lapsed() {
 		slurm.AddLinks(c, o, s, j, now)
 		return
 	}
@@ -126,7 +126,7 @@ func prolong(c *state.Core, j *state.Job, until map[string]int64, now int64) {
 			until[n] = max(until[n], now+slurm.Reach(c, j, now))
 		}
 	}
-	if adopt.Lapsed(j) || j.State == row.Waiting && j.Next() == nil {
+	if j.Lapsed() || j.State == row.Waiting && j.Next() == nil {
 		for _, n := range Keeps(j) {
 			until[n] = now + slurm.Reach(c, j, now)
 		}

@@ -6,7 +6,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/evoslurm/evoslurm/adapter/sidecar/core/adopt"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/msg"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/plan"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/slurm"
@@ -39,7 +38,7 @@ func FollowPlans(c *state.Core, s *state.Snapshot) {
 		switch {
 		case !slurm.HeedsPinned(j):
 			heedPinned(c, s, j, now)
-		case adopt.Lapsed(j):
+		case j.Lapsed():
 		case len(j.Plan) != len(j.Profile):
 			Refit(c, s, j, now, "it had no plan")
 		case overruns(c, j, now, margin):
@@ -329,7 +328,7 @@ func waitFor(c *state.Core, j *state.Job) (all []*state.Job) {
 // refitted stores the new plan.
 func refitted(c *state.Core, j *state.Job, now int64, why string, r rest) {
 	plan := r.Plan
-	if adopt.Lapsed(j) {
+	if j.Lapsed() {
 		plan = plan[:j.Step]
 	}
 	was := int64(0)

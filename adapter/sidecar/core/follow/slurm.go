@@ -4,7 +4,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/evoslurm/evoslurm/adapter/sidecar/core/adopt"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/slurm"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/state"
 	"github.com/evoslurm/evoslurm/slurmctl"
@@ -22,7 +21,7 @@ func heedPinned(c *state.Core, s *state.Snapshot, j *state.Job, now int64) {
 	}
 	c.LogJob(j).WithField("node", at).Warn("a node stays with the job to its end: " + slurm.WhyBound(j, []string{at}))
 	c.Event(j, "node kept", detail)
-	if adopt.Lapsed(j) {
+	if j.Lapsed() {
 		return
 	}
 	if Refit(c, s, j, now, "slurmctld does not let "+at+" go") != "" {

@@ -35,7 +35,7 @@ func sharesCore(cfg config.Config) *state.Core {
 
 // sharesJob adds a running job, or a queued one.
 func sharesJob(c *state.Core, id int, user, partition string, st row.State) *state.Job {
-	j := &state.Job{Job: &row.Job{ID: int64(id), SlurmID: uint32(id), User: user, Account: "acct-" + user, Partition: partition, Drive: "merge", State: st, Step: 1}}
+	j := &state.Job{Job: &row.Job{Owned: row.Owned{ID: int64(id), SlurmID: uint32(id), User: user, Account: "acct-" + user, Partition: partition}, Terms: row.Terms{Drive: "merge"}, Life: row.Life{State: st, Step: 1}}}
 	state.SetMode(c, j)
 	c.Active = append(c.Active, j)
 	c.ByID[j.BaseID()] = j
@@ -164,7 +164,7 @@ func TestSharesOverPartitions(t *testing.T) {
 // TestGains: what a plan brings at each step, until when, and when the job had it before.
 func TestGains(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		j := &state.Job{Job: &row.Job{Step: rapid.IntRange(0, 2).Draw(t, "step"), Drive: rapid.SampledFrom([]string{"merge", "chain"}).Draw(t, "drive")}}
+		j := &state.Job{Job: &row.Job{Life: row.Life{Step: rapid.IntRange(0, 2).Draw(t, "step")}, Terms: row.Terms{Drive: rapid.SampledFrom([]string{"merge", "chain"}).Draw(t, "drive")}}}
 		j.Mode = state.Modes[drivemode.Mode(j.Drive)]
 		for i := range rapid.IntRange(2, 7).Draw(t, "steps") {
 			step := msg.PlannedStep{Start: int64(10 * (i + 1)), End: int64(10 * (i + 2))}

@@ -5,7 +5,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/evoslurm/evoslurm/adapter/sidecar/core/adopt"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/msg"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/plan"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/state"
@@ -87,7 +86,7 @@ func TestDelayBudgetClaims(t *testing.T) {
 			c.change(b, &b.s.Jobs[1])
 		}
 		b.later(time.Second)
-		if lapses := adopt.Lapsed(j); lapses != c.lapses {
+		if lapses := j.Lapsed(); lapses != c.lapses {
 			t.Errorf("%s: the promise lapses: %v, want %v", name, lapses, c.lapses)
 		}
 	}
@@ -110,8 +109,8 @@ func TestDelayBesideQueued(t *testing.T) {
 		b.Stock(10, 10, nodes, 8*time.Hour)
 		b.see()
 		b.later(time.Second)
-		if adopt.Lapsed(j) != lapses {
-			t.Errorf("a stock job of %d nodes: the promise lapses: %v, want %v", nodes, adopt.Lapsed(j), lapses)
+		if j.Lapsed() != lapses {
+			t.Errorf("a stock job of %d nodes: the promise lapses: %v, want %v", nodes, j.Lapsed(), lapses)
 		}
 	}
 }
@@ -128,7 +127,7 @@ func TestDelayBehindManyJobs(t *testing.T) {
 	b.Stock(2, 10, 1, 450*time.Minute)
 	b.see()
 	b.later(time.Second)
-	if !adopt.Lapsed(j) {
+	if !j.Lapsed() {
 		t.Errorf("the promise does not lapse; held up: %v", b.Delays.Jobs)
 	}
 }
@@ -144,8 +143,8 @@ func TestDelayNeeded(t *testing.T) {
 	b.Stock(10, 10, 5, 8*time.Hour)
 	b.see()
 	b.later(time.Second)
-	if adopt.Lapsed(small) || !adopt.Lapsed(large) {
-		t.Errorf("the promise of ten minutes has lapsed: %v, that of hours: %v; %+v", adopt.Lapsed(small), adopt.Lapsed(large), b.Delays.Jobs[10])
+	if small.Lapsed() || !large.Lapsed() {
+		t.Errorf("the promise of ten minutes has lapsed: %v, that of hours: %v; %+v", small.Lapsed(), large.Lapsed(), b.Delays.Jobs[10])
 	}
 }
 
@@ -161,8 +160,8 @@ func TestFreedStay(t *testing.T) {
 	b.see()
 	b.later(time.Second)
 	freed := slices.Clone(b.Delays.Jobs[10].Nodes)
-	if !adopt.Lapsed(j) || len(freed) != 4 {
-		t.Fatalf("the promise has lapsed: %v, for %v", adopt.Lapsed(j), freed)
+	if !j.Lapsed() || len(freed) != 4 {
+		t.Fatalf("the promise has lapsed: %v, for %v", j.Lapsed(), freed)
 	}
 	for _, step := range []string{"the hold stands", "the hold is gone"} {
 		b.later(time.Second)
@@ -199,13 +198,13 @@ func TestDelayCounts(t *testing.T) {
 	b.Stock(2, 10, 2, time.Hour)
 	b.see()
 	b.later(time.Second)
-	if h := b.Delays.Jobs[2]; adopt.Lapsed(j) || h == nil || !h.Now {
-		t.Fatalf("%v, lapsed %v: it could wait for %v", h, adopt.Lapsed(j), b.Config.MaxDelay)
+	if h := b.Delays.Jobs[2]; j.Lapsed() || h == nil || !h.Now {
+		t.Fatalf("%v, lapsed %v: it could wait for %v", h, j.Lapsed(), b.Config.MaxDelay)
 	}
 	// the step lasts longer, and the growth is planned later and later
 	for range b.Config.StockJobs {
 		b.later(time.Minute)
-		if adopt.Lapsed(j) {
+		if j.Lapsed() {
 			break
 		}
 		plan := slices.Clone(j.Plan)
@@ -218,8 +217,8 @@ func TestDelayCounts(t *testing.T) {
 		b.StorePlan(j, plan)
 	}
 	waited := b.Now.Sub(b.Delays.Jobs[2].Since)
-	if !adopt.Lapsed(j) || waited > 15*time.Minute { // then it would start half an hour after it could have
-		t.Errorf("after %v: lapsed %v", waited, adopt.Lapsed(j))
+	if !j.Lapsed() || waited > 15*time.Minute { // then it would start half an hour after it could have
+		t.Errorf("after %v: lapsed %v", waited, j.Lapsed())
 	}
 }
 
@@ -232,7 +231,7 @@ func TestFreedNodes(t *testing.T) {
 	b.Stock(2, 10, 3, 8*time.Hour)
 	b.see()
 	b.later(time.Second)
-	if !adopt.Lapsed(j) {
+	if !j.Lapsed() {
 		t.Fatal("the promise has not lapsed")
 	}
 	ForgetHold(b.Core, "evo_1_2_1")

@@ -181,7 +181,6 @@ func giveWayTo(c *state.Core, j *state.Job, r *slurmctl.Job, budget time.Duratio
 	} else {
 		j.Forgo(fmt.Sprintf("a waiting job would have started more than %v later because of its holds", budget))
 	}
-	j.WaitsFor(state.Because(state.WhyLapsed))
 	c.LogJob(j).WithField("for", r.ID).Warn(j.Reason().Words())
 }
 

@@ -4,7 +4,6 @@ import (
 	"time"
 
 	"github.com/evoslurm/evoslurm/adapter/api"
-	"github.com/evoslurm/evoslurm/adapter/sidecar/core/adopt"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/follow"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/msg"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/state"
@@ -57,7 +56,7 @@ func CancelHolds(c *state.Core, k *state.OpenCall) {
 		c.NextCycle = c.Now
 		refuse(api.ErrUnavailable, "%s is being changed at this moment", state.JobNumber(j.SlurmID))
 		return
-	case adopt.Lapsed(j):
+	case j.Lapsed():
 		refuse(api.ErrConflict, "nothing is held for %s any more: it is planned again when it ends its step", state.JobNumber(j.SlurmID))
 		return
 	}
@@ -75,7 +74,6 @@ func CancelHolds(c *state.Core, k *state.OpenCall) {
 	}
 	follow.Forsake(c, j, j.Plan[j.Step-1].End)
 	j.Forgo(k.Cancel.By + " has cancelled its holds")
-	j.WaitsFor(state.Because(state.WhyLapsed))
 	c.Event(j, "lapsed", map[string]any{"after": j.Step, "by": k.Cancel.By})
 	c.LogJob(j).WithField("by", k.Cancel.By).Warn("holds of coming steps cancelled; planning these steps again when this step ends")
 	c.NextCycle = c.Now

@@ -331,7 +331,7 @@ func mayGive(m *state.Managing, j *state.Job) bool {
 
 // mayAsk reports whether a job may get an offer now.
 func mayAsk(m *state.Managing, j *state.Job) bool {
-	return j.State == row.Running && mayGive(m, j) && follow.OfferAt(j) == nil && !j.Configuring && j.Kept == nil && !j.Unwritten && !adopt.Lapsed(j) && len(j.Expanders) == 0 &&
+	return j.State == row.Running && mayGive(m, j) && follow.OfferAt(j) == nil && !j.Configuring && j.Kept == nil && !j.Unwritten && !j.Lapsed() && len(j.Expanders) == 0 &&
 		!j.Touched.After(m.S.Taken) && m.Reached(m.Now, j.OfferAfter) && m.Reached(m.Now, j.RetryAt) && j.Asked != nil && len(j.Plan) == len(j.Profile) &&
 		len(j.Nodes()) >= j.Profile[j.Step-1].Nodes && len(j.Nodes()) <= most(j) && !m.ReachedSecond(m.Second, j.Expected()-int64(follow.Recall(m.Core, j)/time.Second))
 }

@@ -16,7 +16,7 @@ import (
 // is no such job, its script would end.
 func TestComing(t *testing.T) {
 	c := statetest.NewCore(config.Default(), time.Now())
-	c.ByID[3] = &state.Job{Job: &row.Job{SlurmID: 3, UID: 7}}
+	c.ByID[3] = &state.Job{Job: &row.Job{Owned: row.Owned{SlurmID: 3, UID: 7}}}
 	c.Coming = map[slurmctl.JobID]uint32{1: 0, 2: 7, 3: 7}
 	c.Refused[2] = state.Refused{Job: api.Job{ID: 2}}
 	for id, want := range map[slurmctl.JobID]bool{1: true, 2: false, 3: false, 4: false} {

@@ -103,7 +103,7 @@ func TestBehind(t *testing.T) {
 				return time.Unix(int64(n), 0)
 			}
 			j := &state.Job{}
-			j.Job = &row.Job{Name: text, Behind: second(grew)}
+			j.Job = &row.Job{Owned: row.Owned{Name: text}, Terms: row.Terms{Behind: second(grew)}}
 			list = append(list, slurm.Candidate{Job: j, Record: &slurmctl.Job{SubmitTime: second(at)}})
 		}
 		var got []string

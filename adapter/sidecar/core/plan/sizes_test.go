@@ -82,7 +82,7 @@ func TestRebound(t *testing.T) {
 	if got := Rebound(nil, p("2@1m"), 1, []int{3}); got != nil {
 		t.Errorf("of a job that is not malleable: %+v", got)
 	}
-	j := &state.Job{Mode: state.Modes[drivemode.Merge], Job: &row.Job{Malleable: &row.Malleable{Max: []int{4}, Sizes: -1}}}
+	j := &state.Job{Mode: state.Modes[drivemode.Merge], Job: &row.Job{Terms: row.Terms{Malleable: &row.Malleable{Max: []int{4}, Sizes: -1}}}}
 	if p, most, err := ComingOf(j, "3-9@1m,2@1m", 100); err != nil || p.String() != "4@1m,2@1m" || !slices.Equal(most, []int{8, 2}) {
 		t.Errorf("%v, %v, %v", p, most, err)
 	}

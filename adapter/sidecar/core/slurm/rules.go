@@ -153,7 +153,6 @@ func Explain(c *state.Core, j *state.Job, now time.Time) {
 	}
 	words, room, sure := limits.Explain(k.Limit, state.Subject(&j.Record, PartitionOf(j)), nodes, nodes*limits.NodeCPUs(PartitionOf(j)))
 	k.Say(words)
-	j.WaitsFor(state.Because(state.WhyKeptBack))
 	switch {
 	case !sure || room:
 	case now.Add(explainAgain).After(k.Again):

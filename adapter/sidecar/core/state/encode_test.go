@@ -21,7 +21,7 @@ import (
 func sample() *Core {
 	now := time.Unix(1.7e9, 5).UTC()
 	c := New(msg.Site{Version: "v1", User: "root"}, config.Default(), msg.Strategy{ExpandLimit: 1}, now)
-	j := &Job{Job: &row.Job{ID: 3, SlurmID: 7, User: "amr", State: row.Running, Step: 1, Profile: planner.Profile{{Duration: 60, Nodes: 1}}}}
+	j := &Job{Job: &row.Job{Owned: row.Owned{ID: 3, SlurmID: 7, User: "amr"}, Life: row.Life{State: row.Running, Step: 1}, Terms: row.Terms{Profile: planner.Profile{{Duration: 60, Nodes: 1}}}}}
 	c.Active, c.ByID[7], c.ByID[8] = []*Job{j}, j, j
 	c.Snapshot = &Snapshot{Taken: now, Jobs: []slurmctl.Job{{ID: 7, User: "amr"}, {ID: 9, User: "bob"}}, Nodes: []slurmctl.Node{{Name: "n1"}}}
 	c.Snapshot.index()

@@ -3,6 +3,8 @@ package state
 import (
 	"fmt"
 	"time"
+
+	"github.com/evoslurm/evoslurm/adapter/sidecar/store/row"
 )
 
 // Waits holds why a job waits. Owner: state.
@@ -20,12 +22,12 @@ func (w *Waits) WaitsFor(cause Reason) { w.Cause = cause }
 func (w *Waits) GoesOn() { w.Cause = Reason{} }
 
 // KeepBack records what keeps the job's start or growth back.
-func (w *Waits) KeepBack(k *KeptBack) { w.Kept = k }
+func (w *Waits) KeepBack(k *KeptBack) { w.Kept, w.Cause = k, Reason{} }
 
 // KeepBackAgain does what KeepBack does, for something that may keep the job back again and again.
 func (w *Waits) KeepBackAgain(k *KeptBack) {
 	w.KeptTimes++
-	w.Kept = k
+	w.KeepBack(k)
 }
 
 // LetTry records that the start or growth may be tried again.
@@ -34,16 +36,23 @@ func (w *Waits) LetTry() { w.Kept = nil }
 // Remark records what else users should know.
 func (w *Waits) Remark(text string) { w.Note = text }
 
-// Reason returns why the job is in its current state: the last cause, with what other facts say about it.
+// Reason returns why the job is in its current state. What follows from other facts is derived here, and not recorded.
+// An action under way has its own cause.
 func (j *Job) Reason() Reason {
 	r := j.Cause
 	switch {
-	case r.Kind == WhyKeptBack && j.Kept != nil:
-		r.Text = j.Kept.Text
+	case j.Ending:
+		return Because(whyCompleting)
+	case j.Configuring:
+		return Because(WhyConfiguring)
+	case j.Lapsed() && (!j.Busy || r.Kind == WhyNothing):
+		return Saying(whyLapsed, j.lapsed())
+	case j.Kept != nil && (!j.Busy || r.Kind == WhyNothing):
+		return Saying(whyKeptBack, j.Kept.Text)
+	case j.State == row.Running && j.Warned && r.Kind == WhyNothing:
+		return Because(whyOverruns)
 	case r.Kind == WhyNotPlanned:
 		r.Text = j.Unfit
-	case r.Kind == WhyLapsed:
-		r.Text = j.lapsed()
 	}
 	return r
 }
@@ -97,8 +106,8 @@ const (
 	WhyPromisedAway   // its nodes were promised to job in the meantime
 	WhyRoomUnder      // there may be room again under the limit in text
 	WhyNotStarted     // Slurm did not start it on idle nodes, for the reason in text
-	WhyLapsed         // nodes are no longer held for its coming steps; text says why
-	WhyOverruns       // its step lasts longer than its profile says
+	whyLapsed         // nodes are no longer held for its coming steps; text says why
+	whyOverruns       // its step lasts longer than its profile says
 
 	// Nodes and holds.
 	WhyHeldSoon        // its nodes will be held soon
@@ -116,9 +125,9 @@ const (
 	WhyShrinks    // it is giving nodes back
 	WhyReshaped   // it is getting the nodes of the chosen alternative
 	WhyReleased   // it was released in Slurm and is about to run
-	WhyKeptBack   // text says which limit keeps it back
+	whyKeptBack   // text says which limit keeps it back
 	WhyFailed     // what failed, with the error in text; after several failures it is retried at a time
-	WhyCompleting // it is completing
+	whyCompleting // it is completing
 	WhySuspended  // it is suspended in Slurm since a time
 )
 
@@ -129,7 +138,7 @@ var fixedWords = map[ReasonKind]string{
 	WhyPartitionUnread:     "the limits of its partition are being read",
 	whyDatabaseNotWritable: "waits for the sidecar's database, which cannot be written at present",
 	WhyClaimsConflict:      Unsafe,
-	WhyOverruns:            "the step lasts longer than its profile says",
+	whyOverruns:            "the step lasts longer than its profile says",
 	WhyHeldSoon:            "its nodes are being held",
 	WhyHoldMoves:           "its hold is being moved",
 	WhyReservedSoon:        "its nodes are reserved for others in less than a minute, which is Slurm's shortest time limit",
@@ -138,7 +147,7 @@ var fixedWords = map[ReasonKind]string{
 	WhyUserBusy:            "waits for other jobs of its user that are being changed",
 	WhyReshaped:            "gets the nodes of the chosen alternative",
 	WhyReleased:            "let go, about to run",
-	WhyCompleting:          "completing",
+	whyCompleting:          "completing",
 }
 
 // Because returns a reason of a kind without values.

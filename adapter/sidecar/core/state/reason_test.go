@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/state"
+	"github.com/evoslurm/evoslurm/adapter/sidecar/core/state/statetest"
 )
 
 // TestReasonWords checks that every kind of reason has words of its own, and that they name what the reason holds.
@@ -36,10 +37,40 @@ func TestReasonWords(t *testing.T) {
 		"grow failed: no":    {Kind: state.WhyFailed, What: "grow", Tries: 1, At: at, Text: "no"},
 		"grow failed 2 times, and is tried again at 12:30:00: no": {Kind: state.WhyFailed, What: "grow", Tries: 2, At: at, Text: "no"},
 		"Slurm has suspended it since 12:30:00":                   {Kind: state.WhySuspended, At: at},
-		"the account has no room":                                 {Kind: state.WhyKeptBack, Text: "the account has no room"},
+		"the account has no room":                                 {Kind: state.WhyNodesAwaited, Text: "the account has no room"},
 	} {
 		if got := r.Words(); got != want {
 			t.Errorf("%q, want %q", got, want)
+		}
+	}
+}
+
+// TestReasonDerived checks which facts give a job's reason, and which come before a recorded cause.
+func TestReasonDerived(t *testing.T) {
+	const grows = "gets 2 nodes"
+	for name, c := range map[string]struct {
+		change     func(j *state.Job)
+		want, busy string // busy: while the job grows
+	}{
+		"nothing":            {func(*state.Job) {}, "", grows},
+		"it is completing":   {func(j *state.Job) { j.Ending = true }, "completing", "completing"},
+		"its nodes come up":  {func(j *state.Job) { j.Configuring = true }, "Slurm is switching its nodes on", "Slurm is switching its nodes on"},
+		"a limit":            {func(j *state.Job) { j.KeepBack(&state.KeptBack{Text: "no room"}) }, "no room", grows},
+		"its promise lapsed": {func(j *state.Job) { j.Plan = j.Plan[:1] }, "nodes are no longer held for its coming steps; it is planned again when it calls next", grows},
+		"it overruns":        {func(j *state.Job) { j.Warn() }, "the step lasts longer than its profile says", grows},
+	} {
+		b := statetest.New(t, 3)
+		j := b.Evolving(1, 1, "1@1m,2@1m", time.Hour)
+		b.Runs(j, "n1")
+		b.Plans(j, "0-60 n1", "60-120 n[1-2]")
+		c.change(j)
+		if got := j.Reason().Words(); got != c.want {
+			t.Errorf("%s: %q, want %q", name, got, c.want)
+		}
+		j.Busy = true
+		j.WaitsFor(state.Reason{Kind: state.WhyGrows, Nodes: 2})
+		if got := j.Reason().Words(); got != c.busy {
+			t.Errorf("%s, and it grows: %q, want %q", name, got, c.busy)
 		}
 	}
 }

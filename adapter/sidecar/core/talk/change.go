@@ -183,7 +183,7 @@ func Target(c *state.Core, j *state.Job, req *api.ChangeRequest) (*state.Target,
 	values.Moldable = nil // its alternatives no longer apply
 	t.Job.Job = &values
 	t.Plan = slices.Clone(j.Plan)
-	if adopt.Lapsed(j) {
+	if j.Lapsed() {
 		t.Plan = nil
 	}
 	var err error
@@ -293,8 +293,10 @@ func checkGrow(t *state.Target, g api.Grow) error {
 		return err
 	}
 	switch {
-	case g.Nodes < 1 || g.Nodes > planner.MaxNodes:
+	case g.Nodes < 1:
 		return api.Errorf(api.ErrInvalid, "to grow by %d nodes: want at least 1", g.Nodes)
+	case g.Nodes > planner.MaxNodes-len(t.Nodes()):
+		return api.Errorf(api.ErrInvalid, "to grow by %d nodes: no cluster has as many", g.Nodes)
 	case g.Min < 0 || g.Min > g.Nodes:
 		return api.Errorf(api.ErrInvalid, "--min=%d: want 1 to %d", g.Min, g.Nodes)
 	}
@@ -324,7 +326,7 @@ func toGrow(c *state.Core, t *state.Target, g api.Grow) error {
 		t.Fewest = has + g.Min
 		t.Words += fmt.Sprintf(", at least by %d", g.Min)
 	}
-	most := has + g.Nodes
+	most := min(has+g.Nodes, max(len(c.Snapshot.Nodes), t.Fewest))
 	if m := t.Malleable; m != nil && m.Sizes.Floor(most) >= t.Fewest {
 		most = m.Sizes.Floor(most)
 	}

@@ -20,7 +20,7 @@ func TestClusterShown(t *testing.T) {
 	if Cluster(c) != nil {
 		t.Error("a cluster is shown before it was seen")
 	}
-	ours := &state.Job{Job: &row.Job{SlurmID: 12, UID: 1000}}
+	ours := &state.Job{Job: &row.Job{Owned: row.Owned{SlurmID: 12, UID: 1000}}}
 	c.ByID[12], c.ByID[13] = ours, ours // 13 is a companion
 	c.Snapshot = &state.Snapshot{Taken: at(100), Nodes: []slurmctl.Node{{Name: "n1", State: "idle", Partitions: []string{"main"}}, {Name: "n2", State: "down"}},
 		Jobs: []slurmctl.Job{{ID: 7, Name: "stock", User: "bob", UID: 1, Account: "chem", Partition: "main", StartTime: at(50), EndTime: at(200), NodeList: []string{"n1", "n2"}},

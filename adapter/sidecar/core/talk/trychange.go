@@ -29,7 +29,7 @@ func TryChange(c *state.Core, s *state.Snapshot, j *state.Job, t *state.Target) 
 		return state.TriedTarget{Target: t, Refused: err.Error()}
 	}
 	around := follow.AroundOf(c, s, j)
-	most := min(t.Profile[t.Grown].Nodes, len(s.Nodes)) // no more nodes than the cluster has
+	most := t.Profile[t.Grown].Nodes
 	if t.Grown == 0 || t.Fewest >= most {
 		return tryOne(c, s, j, t, around)
 	}

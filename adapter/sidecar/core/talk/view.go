@@ -175,7 +175,7 @@ func Describe(c *state.Core, j *state.Job) api.Job {
 		return a
 	}
 	a.Lent = lend.LentText(j)
-	if len(j.Plan) > 0 && !adopt.Lapsed(j) {
+	if len(j.Plan) > 0 && !j.Lapsed() {
 		if a.Start.IsZero() {
 			a.Start = a.Plan[0].Start
 		}
@@ -184,7 +184,7 @@ func Describe(c *state.Core, j *state.Job) api.Job {
 	switch next := j.Next(); {
 	case next != nil:
 		a.NextChange, a.NextNodes = time.Unix(next.Start, 0), j.Profile[j.Step].Nodes
-	case len(j.Plan) > 0 && !adopt.Lapsed(j):
+	case len(j.Plan) > 0 && !j.Lapsed():
 		a.NextChange = a.End
 	}
 	if a.Reason == "" && j.State == row.Queued && len(j.Plan) > 0 {

@@ -24,15 +24,26 @@ const (
 
 // Job is an evolving job. The zero time is "not yet" or "none".
 type Job struct {
-	ID          int64 // our ID; 0 before it is added
-	SlurmID     uint32
-	Submitted   time.Time
-	Name        string
-	User        string
-	UID, GID    uint32
-	Account     string
-	QOS         string
-	Partition   string
+	Owned
+	Terms
+	Life
+}
+
+// Owned says which job it is, and whose.
+type Owned struct {
+	ID        int64 // our ID; 0 before it is added
+	SlurmID   uint32
+	Submitted time.Time
+	Name      string
+	User      string
+	UID, GID  uint32
+	Account   string
+	QOS       string
+	Partition string
+}
+
+// Terms holds what the job asks for, as it was changed last.
+type Terms struct {
 	Profile     planner.Profile
 	Moldable    *Moldable  // nil: it has one profile
 	Malleable   *Malleable // nil if its size is the profile's
@@ -41,6 +52,15 @@ type Job struct {
 	Begin       time.Time
 	Claim       int // nodes that it may have at once; 0: none
 
+	Behind  time.Time // when its request grew: it then queues behind what was submitted before
+	Changes []Change  // the last ones of the request, oldest first
+	Offers  []Offer   // to a malleable job, the last ones, oldest first
+
+	Progress *malleable.Progress // as the application has reported it; nil: never. It is never changed: another one takes its place
+}
+
+// Life holds how far the job is.
+type Life struct {
 	State       State
 	Step        int // 1-based; 0 before the start
 	Started     time.Time
@@ -52,12 +72,6 @@ type Job struct {
 	Suspended   time.Duration // how long Slurm has suspended it, already included in StepStarted
 
 	HeldIdle int64 // node-seconds that its holds kept idle from jobs that waited
-
-	Behind  time.Time // when its request grew: it then queues behind what was submitted before
-	Changes []Change  // the last ones of the request, oldest first
-	Offers  []Offer   // to a malleable job, the last ones, oldest first
-
-	Progress *malleable.Progress // as the application has reported it; nil: never. It is never changed: another one takes its place
 }
 
 // Offer is nodes that a malleable job was offered or asked for, and its answer. Times are Unix

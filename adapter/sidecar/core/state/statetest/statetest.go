@@ -132,7 +132,7 @@ func (b *Bench) Evolving(id int, priority uint64, profile string, limit time.Dur
 	r := slurmctl.Job{ID: slurmctl.JobID(id), UID: 1000, User: "user", State: slurmctl.Pending, Reason: "BeginTime", Priority: priority, NumNodes: p[0].Nodes, ArrayTasks: 1,
 		Exclusive: true, Partition: "main", TimeLimit: limit, SubmitTime: b.Seen.Taken, StartTime: b.Seen.Taken.Add(Parked)}
 	j := &state.Job{}
-	j.Job = &row.Job{ID: int64(id), SlurmID: uint32(id), User: "user", UID: 1000, Drive: "merge", State: row.Queued, Profile: p, Submitted: r.SubmitTime, Partition: "main"}
+	j.Job = &row.Job{Owned: row.Owned{ID: int64(id), SlurmID: uint32(id), User: "user", UID: 1000, Submitted: r.SubmitTime, Partition: "main"}, Terms: row.Terms{Drive: "merge", Profile: p}, Life: row.Life{State: row.Queued}}
 	j.Record, j.Priority, j.Asked = r, priority, &slurmctl.JobRequest{}
 	state.SetMode(b.Core, j)
 	b.Active = append(b.Active, j)
