@@ -142,12 +142,12 @@ for i in $(seq 60); do
   last=$(sbatch --parsable -N1 --time=30 --begin=now+1000days --output=/dev/null --comment="evo:v2;p=1@1m,8@1m,1@1m,8@1m,1@1m,8@1m,1@1m,8@1m;;" --wrap 'exec sleep 60') || exit
 done; known $last`
 
-	// hugeScripts submits scripts of some megabytes, full of directives, which are wrong at the
+	// hugeScripts submits 40 scripts of 3 MB, full of directives, which are wrong at the
 	// end of every second one.
 	hugeScripts = `
 for end in '' '#EVO --nonsense=1'; do
-  { echo '#!/bin/sh'; seq -f '#EVO --profile=1@1s,2@1s --on-grow=%.0f-aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa' 20000; echo "$end"; echo 'sleep 30'; } >huge.$$.sh
-  for i in 1 2; do last=$(sbatch --parsable -N1 --time=1 --output=/dev/null --comment='evo:v2;script;;' huge.$$.sh) || exit; done
+  { echo '#!/bin/sh'; seq -f '#EVO --profile=1@1s,2@1s --on-grow=%.0f-aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa' 43000; echo "$end"; echo 'sleep 30'; } >huge.$$.sh
+  for i in $(seq 20); do last=$(sbatch --parsable -N1 --time=1 --output=/dev/null --comment='evo:v2;script;;' huge.$$.sh) || exit; done
 done
 rm -f huge.$$.sh; known $last`
 

@@ -56,14 +56,19 @@ func Forsake(c *state.Core, j *state.Job, end int64) {
 }
 
 // yield gives up the promise for the coming steps of a running job, since another job's plan comes first.
-func yield(c *state.Core, j, to *state.Job) {
+func yield(c *state.Core, j, to *state.Job, why string) {
 	c.Event(j, "lapsed", map[string]any{"in": j.Step, "for": to.SlurmID})
 	Forsake(c, j, j.Plan[j.Step-1].End)
-	j.Forgone, j.ForgoneIn = state.JobNumber(to.SlurmID)+", which began before it, is planned first", j.Step
-	if beganFirst(j, to) < 0 {
-		j.Forgone = fmt.Sprintf("%s keeps %s: "+slurm.PinnedText, state.JobNumber(to.SlurmID), slurm.Pinned(to), slurm.Pinned(to))
-	}
+	j.Forgone, j.ForgoneIn = why, j.Step
 	c.LogJob(j).Warn(j.Reason().Words())
+}
+
+// whyAfter returns why a job is planned after another one that has its nodes.
+func whyAfter(j, to *state.Job) string {
+	if beganFirst(j, to) < 0 {
+		return fmt.Sprintf("%s keeps %s: "+slurm.PinnedText, state.JobNumber(to.SlurmID), slurm.Pinned(to), slurm.Pinned(to))
+	}
+	return state.JobNumber(to.SlurmID) + ", which began before it, is planned first"
 }
 
 // supposed returns until when a running job without a plan keeps each of its nodes, if it gives back the last
@@ -89,8 +94,8 @@ func supposed(j *state.Job) map[string]int64 {
 func Keeps(j *state.Job) []string {
 	nodes := Own(j)
 	slurm.BoundFirst(j, nodes)
-	if !j.Mode.CarriesNodes || j.State == row.Waiting {
-		return nodes // until the link's time limit, or until it is planned
+	if !j.Mode.CarriesNodes || j.State == row.Waiting || j.Last() {
+		return nodes // until the time limit, or until it is planned
 	}
 	return nodes[:min(len(nodes), j.Profile[j.Step].Nodes)]
 }

@@ -141,13 +141,13 @@ func prolong(c *state.Core, j *state.Job, until map[string]int64, now int64) {
 	}
 }
 
-// addKept adds what a running job has as if it got nothing more: what only its current step needs until that
-// step ends, and the rest for as long as the job may run.
-func addKept(c *state.Core, o *msg.Occupancy, s *state.Snapshot, j *state.Job, now int64) {
+// addKept adds what a running job has as if it got nothing more: until its current step ends or, with `long`, what
+// the next step needs for as long as the job may run.
+func addKept(c *state.Core, o *msg.Occupancy, s *state.Snapshot, j *state.Job, now int64, long bool) {
 	kept, until := msg.SetOf(Keeps(j)), max(j.Plan[j.Step-1].End, now)
 	for _, name := range j.Nodes() {
 		end := until + slurm.Margin(c)
-		if kept[name] {
+		if kept[name] && long {
 			end = max(end, now+slurm.Reach(c, j, now))
 		}
 		if n, ok := s.Index[name]; ok {

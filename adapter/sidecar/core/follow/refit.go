@@ -238,28 +238,103 @@ func beganFirst(a, b *state.Job) int {
 	return cmp.Or(a.Started.Compare(b.Started), cmp.Compare(a.SlurmID, b.SlurmID))
 }
 
-// replan does what refit does without moving other jobs. It returns why there is no plan, or "".
+// replan does what refit does without moving other jobs, except rivals. It returns why
+// there is no plan, or "".
 func replan(c *state.Core, s *state.Snapshot, j *state.Job, now int64, why string) (unfit string) {
 	c.Quiet.Refitted = true
 	r := fitBeside(c, s, j, now)
-	if r.Unfit == "" {
-		refitted(c, j, now, why, r)
+	if r.Unfit != "" {
+		return r.Unfit
 	}
-	return r.Unfit
+	refitted(c, j, now, why, r)
+	for _, other := range rivals(c, j) {
+		if clash(j, other) && replan(c, s, other, now, "nodes of its plan are kept for "+state.JobNumber(j.SlurmID)) != "" {
+			yield(c, other, j, state.JobNumber(j.SlurmID)+", which exceeds no step, is planned first")
+		}
+	}
+	return ""
 }
 
-// fitBeside plans the rest of a running job around what others were promised.
+// fitBeside plans the rest of a running job around what others were promised. A job does not lose promised nodes or
+// time to rivals: it avoids the nodes that they have, since nobody knows until when, and comes before their coming
+// steps.
 func fitBeside(c *state.Core, s *state.Snapshot, j *state.Job, now int64) rest {
-	f := Fitting{Around: func(origin int64) *msg.Occupancy {
-		o := Occupied(c, s, origin, j)
+	fit := func(less []*state.Job, long, beyond bool) rest {
+		return fitRest(c, s, j, now, around(c, s, j, less, now, long), beyond)
+	}
+	r, less := fit(nil, false, false), rivals(c, j)
+	if r.Unfit == "" && (len(less) == 0 || sameNodes(r.Plan, j.Plan, j.Step)) {
+		return r
+	}
+	if len(less) > 0 {
+		if best := fit(less, true, false); best.Unfit == "" {
+			return best
+		}
+		if r.Unfit == "" {
+			return r
+		}
+	}
+	if r = fit(nil, false, true); len(less) == 0 {
+		return r
+	}
+	return better(r, fit(less, false, true), j.Step)
+}
+
+// better returns the first plan, unless only the second exists or has the given step sooner.
+func better(a, b rest, step int) rest {
+	if b.Unfit == "" && (a.Unfit != "" || b.Plan[step].Start < a.Plan[step].Start) {
+		return b
+	}
+	return a
+}
+
+// around has a job fit around everything that is certain without it. The jobs of `less` get nothing more. With
+// `long`, they may keep what they have until their time limits; otherwise they give it back as planned.
+func around(c *state.Core, s *state.Snapshot, j *state.Job, less []*state.Job, now int64, long bool) Fitting {
+	return Fitting{Around: func(origin int64) *msg.Occupancy {
+		o := Foreign(c, s, origin)
+		for other := range plan.Each(c, c.Active) {
+			switch {
+			case other == j || !other.Runs() && other.State != row.Starting:
+			case slices.Contains(less, other):
+				addKept(c, o, s, other, now, long)
+			default:
+				AddPromises(c, o, s, other, s.Taken.Unix())
+			}
+		}
+		addFreed(c, o, s)
 		addHeldUp(c, o, s)
 		return o
 	}}
-	r := fitRest(c, s, j, now, f, false)
-	if r.Unfit != "" {
-		r = fitRest(c, s, j, now, f, true)
+}
+
+// rivals lists the planned jobs of users whose jobs exceed their steps, if j is of no such user: what such a user says
+// of other jobs is not trusted either.
+func rivals(c *state.Core, j *state.Job) (all []*state.Job) {
+	exceeding := plan.Exceeding(c)
+	if exceeding[j.UID] || len(j.Plan) != len(j.Profile) || j.Last() {
+		return nil
 	}
-	return r
+	for _, other := range c.Active {
+		if exceeding[other.UID] && other.Runs() && !other.Busy && len(other.Plan) == len(other.Profile) {
+			all = append(all, other)
+		}
+	}
+	return all
+}
+
+// sameNodes reports whether two plans have the same nodes from a step on.
+func sameNodes(a, b []msg.PlannedStep, from int) bool {
+	return len(a) == len(b) && slices.EqualFunc(a[from:], b[from:], func(x, y msg.PlannedStep) bool { return state.SameSet(x.Nodes, y.Nodes) })
+}
+
+// clash reports whether coming steps of two running jobs have nodes in common at the same time.
+func clash(a, b *state.Job) bool {
+	return slices.ContainsFunc(a.Plan[a.Step:], func(x msg.PlannedStep) bool {
+		return slices.ContainsFunc(b.Plan[b.Step:], func(y msg.PlannedStep) bool {
+			return x.Start < y.End && y.Start < x.End && len(state.Common(x.Nodes, y.Nodes)) > 0
+		})
+	})
 }
 
 // replanBefore does what refit does with the jobs of `after` planned later, with what they have until then. If
@@ -270,28 +345,14 @@ func replanBefore(c *state.Core, s *state.Snapshot, j *state.Job, after []*state
 		return false
 	}
 	slices.SortFunc(after, beganFirst)
-	r := fitRest(c, s, j, now, Fitting{Around: func(origin int64) *msg.Occupancy {
-		o := Foreign(c, s, origin)
-		for _, other := range c.Active {
-			switch {
-			case other == j || !other.Runs() && other.State != row.Starting:
-			case slices.Contains(after, other):
-				addKept(c, o, s, other, now)
-			default:
-				AddPromises(c, o, s, other, now)
-			}
-		}
-		addFreed(c, o, s)
-		addHeldUp(c, o, s)
-		return o
-	}}, true)
+	r := fitRest(c, s, j, now, around(c, s, j, after, now, true), true)
 	if r.Unfit != "" || all && !fitAfter(c, s, j, r, after, now) {
 		return false
 	}
 	refitted(c, j, now, why, r)
 	for _, other := range after {
 		if replan(c, s, other, now, fmt.Sprintf("nodes of its plan stay with %s: %s", state.JobNumber(j.SlurmID), why)) != "" {
-			yield(c, other, j)
+			yield(c, other, j, whyAfter(other, j))
 		}
 	}
 	return true

@@ -16,18 +16,26 @@ import (
 )
 
 // batch is a list of candidates that are planned together: they share one set of eligible nodes, Slurm ends
-// the same jobs for them, and no earlier batch competes for these nodes.
+// the same jobs for them, and no earlier batch competes for these nodes. Jobs of a user whose jobs exceed their
+// steps are planned apart (see heldByOthers).
 type batch struct {
 	nodes []int
 	rank  msg.Rank
 	Jobs  []slurm.Candidate
 }
 
+// takes reports whether a candidate can join the batch.
+func (b *batch) takes(cand *slurm.Candidate) bool {
+	first := &b.Jobs[0]
+	return cand.Choices == nil && first.Choices == nil && sameNodes(b.nodes, cand.Nodes) && b.rank == cand.Rank &&
+		first.Exceeds == cand.Exceeds && (!cand.Exceeds || first.Record.UID == cand.Record.UID)
+}
+
 // Candidates lists the jobs to plan, most urgent first.
 func Candidates(c *state.Core, s *state.Snapshot, now int64) []slurm.Candidate {
 	var list []slurm.Candidate
 	lowest := slurm.Turn{math.MaxInt, math.MaxUint64} // turn of the last evolving job
-	over, unread := overAccrual(c, s), firstUnread(c, s)
+	over, unread, exceeds := overAccrual(c, s), firstUnread(c, s), Exceeding(c)
 	for j := range Each(c, c.Active) {
 		if j.State != row.Queued || !plannable(c, s, j, over[j]) {
 			continue
@@ -39,6 +47,7 @@ func Candidates(c *state.Core, s *state.Snapshot, now int64) []slurm.Candidate {
 		if cand.Turn.Compare(lowest) < 0 {
 			lowest = cand.Turn
 		}
+		cand.Exceeds = exceeds[j.UID]
 		list = append(list, cand)
 	}
 	if len(list) > 0 {
@@ -262,7 +271,7 @@ func Batches(s *state.Snapshot, list []slurm.Candidate) []*batch {
 			cand = cand.Chosen(s)
 		}
 		for i := len(all) - 1; i >= 0; i-- {
-			same := cand.Choices == nil && all[i].Jobs[0].Choices == nil && sameNodes(all[i].nodes, cand.Nodes) && all[i].rank == cand.Rank
+			same := all[i].takes(&cand)
 			if same {
 				found = all[i]
 			}
@@ -306,6 +315,9 @@ func overlap(a, b []int) bool {
 // pool returns jobs on some nodes as the planner sees them, without what is busy.
 func pool(c *state.Core, s *state.Snapshot, o *msg.Occupancy, nodes []int, list []slurm.Candidate) planner.Pool {
 	pool := planner.Pool{Nodes: len(nodes), Reserved: o.ReservedOn(nodes), Jobs: make([]planner.PoolJob, 0, len(list))}
+	if list[0].Exceeds {
+		pool.Reserved = append(pool.Reserved, heldByOthers(c, s, nodes, o.Origin, list[0].Record.UID)...)
+	}
 	spots := newSpots(s, nodes)
 	for i, cand := range list {
 		limit, driver := planner.ExpandLimit(1), -1
@@ -340,6 +352,37 @@ func pool(c *state.Core, s *state.Snapshot, o *msg.Occupancy, nodes []int, list 
 		pool.Jobs = append(pool.Jobs, one)
 	}
 	return pool
+}
+
+// Exceeding returns the users that have a job whose current step lasts longer than planned or, without a plan, than its
+// profile says.
+func Exceeding(c *state.Core) map[uint32]bool {
+	users, margin := map[uint32]bool{}, int64(c.Config.Margin/time.Second)
+	for _, j := range c.Active {
+		unplanned := j.State == row.Running && len(j.Plan) != len(j.Profile)
+		if j.Overdue != 0 || unplanned && c.ReachedSecond(c.Now.Unix(), j.Expected()+margin) {
+			users[j.UID] = true
+		}
+	}
+	return users
+}
+
+// heldByOthers returns what is held on these nodes for growths of other users' jobs than uid's. While a job of a user
+// exceeds its step, the profiles of the user's queued jobs are not trusted either: they use such nodes only if
+// their time limits end before, as Slurm itself would have it.
+func heldByOthers(c *state.Core, s *state.Snapshot, nodes []int, origin int64, uid uint32) (all []planner.NodeBusy) {
+	for _, h := range c.Ours {
+		j, r := c.ByID[h.Own.Job], c.Reservations[h.Name]
+		if j == nil || !j.Runs() || j.UID == uid {
+			continue
+		}
+		for _, n := range slurm.Local(s, nodes, r.Nodes) {
+			if b := (planner.NodeBusy{Node: n, Start: max(r.Start.Unix()-origin, 0), End: r.End.Unix() - origin}); b.Start < b.End {
+				all = append(all, b)
+			}
+		}
+	}
+	return all
 }
 
 // spots holds the positions of the cluster's nodes in a pool.

@@ -22,6 +22,7 @@ type Candidate struct {
 	Molds    []int // possible alternatives of a moldable job, profile's first; nil: there is no choice
 	Earliest int64 // Unix second
 	Rank     msg.Rank
+	Exceeds  bool // jobs of its user exceed their steps
 }
 
 // Queues reports whether a pending job waits only for its turn or for nodes, and not for something outside of
