@@ -54,7 +54,7 @@ func addStock(c *state.Core, o *msg.Occupancy, s *state.Snapshot) {
 	now := s.Taken.Unix()
 	for i := range s.Jobs {
 		r := &s.Jobs[i]
-		if len(r.NodeList) == 0 || c.Owner(r.ID) != nil && r.State != slurmctl.Completing {
+		if len(r.NodeList) == 0 || c.Owner(r.ID) != nil && r.State != slurmctl.Completing || merged(c, r) {
 			continue // ours follow below, with their promises
 		}
 		end := slurm.Releases(c, r, now)
@@ -75,6 +75,14 @@ func addStock(c *state.Core, o *msg.Occupancy, s *state.Snapshot) {
 			}
 		}
 	}
+}
+
+// merged reports whether a job in a poll is an expander that was merged since: its nodes are the running job's. As a job
+// of somebody else, it would keep them from later steps until its time limit.
+func merged(c *state.Core, r *slurmctl.Job) bool {
+	own, ours := state.ParseHoldName(r.Name)
+	j := c.ByID[own.Job]
+	return ours && j != nil && j.Runs() && j.Mode.CarriesNodes && plan.IsExpander(c, r) && adopt.MayBring(c, r, j) && len(msg.Without(r.NodeList, j.Nodes())) == 0
 }
 
 // AddPromises adds the nodes that a job has and will have, each until the margin after its planned release.
