@@ -64,9 +64,6 @@ func newLab(t *testing.T, options slurmtest.Options, change ...func(*config.Conf
 	l.log.SetOutput(logFile)
 	l.log.SetLevel(logrus.DebugLevel)
 	l.log.SetFormatter(&logrus.TextFormatter{FullTimestamp: true, TimestampFormat: "15:04:05.000", DisableQuote: true})
-	if os.Getenv("EVOSLURM_TEST_SLOW") != "" {
-		l.slurm.Dir = l.slowHost()
-	}
 	l.cfg = config.Default()
 	l.cfg.Database = filepath.Join(t.TempDir(), "evoslurm.db")
 	l.cfg.PollInterval = 500 * time.Millisecond
