@@ -417,12 +417,26 @@ func yielding(attack func(context.Context, *field) error) func(context.Context, 
 		if err := attack(ctx, f); err != nil {
 			return err
 		}
-		out, err := f.as(context.WithoutCancel(ctx), victim, `timeout 60 srun --quiet --nodes=4 --exclusive --time=8:00:00 true`)
-		if err != nil {
-			err = fmt.Errorf("a stock job does not start: %w\n%s%s", err, out, f.slurm("scontrol", "show", "reservation"))
-		}
+		return f.starts(ctx, 60, "--nodes=4")
+	}
+}
+
+// outranked has a stock job in a partition of a higher tier start at once, though its delay budget is not used up.
+func outranked(ctx context.Context, f *field) error {
+	if err := attackWith(strings.Replace(hoarding, "6@7h", "6@30m", 1))(ctx, f); err != nil {
 		return err
 	}
+	<-ctx.Done() // the victim's job has ended: its own growths need not give way
+	return f.starts(ctx, 15, "--nodes=3 --partition=urgent")
+}
+
+// starts returns an error if a stock job of the victim's does not start within some seconds.
+func (f *field) starts(ctx context.Context, within int, options string) error {
+	out, err := f.as(context.WithoutCancel(ctx), victim, fmt.Sprintf("timeout %d srun --quiet %s --exclusive --time=8:00:00 true", within, options))
+	if err != nil {
+		err = fmt.Errorf("a stock job does not start: %w\n%s%s", err, out, f.slurm("scontrol", "show", "reservation"))
+	}
+	return err
 }
 
 // printable reports an error where what the victim sees has control characters in it.
@@ -494,6 +508,7 @@ var attacks = []attack{
 	{name: "requeues", run: attackWith(requeues)},
 	{name: "borrowed", run: attackWith(borrowed)},
 	{name: "hoarding", run: yielding(attackWith(hoarding))},
+	{name: "tier", run: outranked},
 	{name: "refused changes", run: served(attackWith(refusedChanges))},
 	{name: "dry runs", run: served(attackWith(dryRuns))},
 	{name: "waiters", run: served(attackWith(waiters))},
