@@ -191,7 +191,8 @@ func (h *checks) checkApps() {
 }
 
 // checkBounds checks that no malleable application has more nodes than its current and next step
-// allow, nor fewer than the smaller minimum of these, unless nodes are lost.
+// allow, nor fewer than the smaller minimum of these, unless nodes are lost. Between two steps it may have more for a
+// moment: nodes of the next step come before lent ones go.
 func (h *checks) checkBounds() {
 	var queue []slurmctl.Job
 	for _, name := range h.order {
@@ -216,7 +217,7 @@ func (h *checks) checkBounds() {
 		}
 		switch {
 		case !runs || h.excused(id):
-		case nodes > most && !h.unseen(id, nodes):
+		case nodes > most && !h.unseen(id, nodes) && !h.between(id):
 			h.blame(fmt.Errorf("%s has %d nodes in step %d, and may have %d", name, nodes, step, most))
 		case nodes < least && !h.lossy:
 			h.blame(fmt.Errorf("%s has %d nodes in step %d, and was promised %d", name, nodes, step, least))
@@ -229,6 +230,12 @@ func (h *checks) checkBounds() {
 func (h *checks) unseen(id slurmctl.JobID, nodes int) bool {
 	j, known := h.s.Job(id)
 	return h.crashed && known && j.Nodes < nodes
+}
+
+// between reports whether a job has ended a step and waits for the next one.
+func (h *checks) between(id slurmctl.JobID) bool {
+	j, known := h.s.Job(id)
+	return known && j.State == string(row.Waiting)
 }
 
 // checkThreshold checks that no offer would let malleable jobs exceed the site's threshold.
