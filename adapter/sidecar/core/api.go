@@ -75,3 +75,16 @@ func (c *Core) Rested(polled, configRead time.Time) { rested(c.c, polled, config
 // Rest announces that the next step comes at `until` or earlier: the shell may delay what [msg.Wake] asked for, up
 // to [Core.Still].
 func (c *Core) Rest(until time.Time) { c.c.Wait = max(c.c.Wait, until.Sub(c.c.Tick)) }
+
+// Encode returns the whole state between two steps as bytes, without the parameters of plugins.
+func (c *Core) Encode() ([]byte, error) { return state.Encode(c.c) }
+
+// Decode returns a core with the state that Encode has written in the same version of the sidecar. It continues as the
+// other core would. An error says what is wrong with the bytes and what to do instead.
+func Decode(data []byte, version string) (*Core, error) {
+	c, err := state.Decode(data, version)
+	if err != nil {
+		return nil, err
+	}
+	return &Core{c}, nil
+}

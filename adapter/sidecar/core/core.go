@@ -19,9 +19,7 @@ import (
 	"github.com/evoslurm/evoslurm/planner/malleable"
 )
 
-// step takes over the inputs, decides, and returns the effects in the order in which the shell must
-// carry them out: rows before tasks. The shell calls Step again when an input arrives, and at the
-// time of [msg.Wake] at the latest. Now is by a clock that is never set, see [msg.ClockSet].
+// step does what [Core.Step] says.
 func step(c *state.Core, now time.Time, inputs ...msg.Input) []msg.Effect {
 	c.Now = now
 	watchStill(c, now)
@@ -238,5 +236,37 @@ func settled(c *state.Core, o msg.Outcome) {
 	}
 	if intent != nil {
 		c.NextCycle = c.Now // see what it changed
+	}
+}
+
+// take takes over an input. Step decides afterwards.
+func take(c *state.Core, in msg.Input) {
+	switch in := in.(type) {
+	case msg.Books:
+		adopt.Restore(c, in)
+	case msg.Observation:
+		observed(c, in) // observe → adopt → follow → plan
+	case msg.Planned:
+		planned(c, in)
+	case msg.Resized:
+		resized(c, in)
+	case msg.Outcome:
+		settled(c, in)
+	case msg.NodesSeen:
+		follow.NodesSeen(c, in)
+	case msg.Call:
+		talk.Called(c, in)
+	case msg.Tried:
+		talk.TakeTried(c, in)
+	case msg.Withdrawal:
+		talk.Withdrawn(c, in)
+	case msg.Configuration:
+		configured(c, in)
+	case msg.ClockSet:
+		clockSet(c, in.By)
+	case msg.Stop:
+		c.Stopping = true
+		hold.SavePrices(c)
+	case msg.Tick:
 	}
 }

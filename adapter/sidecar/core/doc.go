@@ -14,7 +14,7 @@
 // The core is a stack of rooms. A room is a package of functions over the state, and imports only
 // rooms below it:
 //
-//	core     Step: the order of everything; settled tasks          core.go, api.go, still.go, clock.go, encode.go
+//	core     Step: the order of everything; settled tasks          core.go, api.go, still.go, clock.go
 //	talk     answers to scripts and users: calls, changes, what is shown
 //	act      starts, growths, shrinks; one action per job at a time
 //	lend     nodes beyond the plan for malleable jobs, and offers

@@ -16,8 +16,7 @@ import (
 // showed. A simulation skips polls that would decide nothing. Every decision notes when it may differ although
 // nothing happens (state.Moments). So this file names no times, only what is under way.
 
-// same processes a poll that shows what the last one showed and has no consequences (see [still]): it
-// began at `begun` and has ended now. A step must follow at once.
+// same does what [Core.Same] says.
 func same(c *state.Core, begun, now time.Time) {
 	p, s := &c.Pace, c.Snapshot
 	p.Polling, p.Begun, p.Ended = false, begun, now
@@ -37,8 +36,7 @@ func rested(c *state.Core, polled, configRead time.Time) {
 	}
 }
 
-// still returns until when a poll that shows what the last one showed decides nothing, except for postponed
-// tasks, or the zero time if polls are needed as usual. It must be called right after a step.
+// still does what [Core.Still] says.
 func still(c *state.Core) (until time.Time) {
 	if c.Moves || unsettled(c) || unseen(c) {
 		return time.Time{}

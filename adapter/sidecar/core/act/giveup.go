@@ -3,6 +3,7 @@ package act
 import (
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/adopt"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/follow"
@@ -32,4 +33,9 @@ func mayGiveUp(c *state.Core, j *state.Job, to int, err error) {
 	c.Save(j)
 	j.Deny(text, !waitedFor(c, j)) // waiting calls report it
 	follow.Notify(c, j)
+}
+
+// waitedFor reports whether a call waits for a change of the job.
+func waitedFor(c *state.Core, j *state.Job) bool {
+	return slices.ContainsFunc(c.Calling, func(k *state.OpenCall) bool { return k.Of == j })
 }

@@ -110,7 +110,7 @@ func early(c *state.Core, s *state.Snapshot, j *state.Job, nodes []string, now i
 		return false
 	}
 	for _, other := range c.Active {
-		if other == j || other.Kept != nil || !other.Runs() && other.State != row.Starting {
+		if other == j || !isPromised(other) {
 			continue
 		}
 		if slices.ContainsFunc(other.Coming(), func(p msg.PlannedStep) bool {

@@ -77,7 +77,7 @@ func SettleShape(c *state.Core, j *state.Job, p *state.Pending, o msg.Outcome) {
 // job whose rest was replanned in the meantime.
 func promisedSince(c *state.Core, j *state.Job) *state.Job {
 	for _, other := range c.Active {
-		if other == j || other.Kept != nil || !other.Runs() && other.State != row.Starting {
+		if other == j || !isPromised(other) {
 			continue
 		}
 		for i := other.Step; i < len(other.Plan); i++ {
@@ -90,6 +90,9 @@ func promisedSince(c *state.Core, j *state.Job) *state.Job {
 	}
 	return nil
 }
+
+// isPromised reports whether nothing keeps a job that runs or starts from its coming steps.
+func isPromised(j *state.Job) bool { return j.Kept == nil && (j.Runs() || j.State == row.Starting) }
 
 // awaitNodes asks for polls of the nodes, for a job that should have had some since a time. If `growing`, that
 // job is running.

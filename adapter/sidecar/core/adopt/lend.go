@@ -1,8 +1,6 @@
 package adopt
 
-import (
-	"github.com/evoslurm/evoslurm/adapter/sidecar/core/state"
-)
+import "github.com/evoslurm/evoslurm/adapter/sidecar/core/state"
 
 // The profile of a malleable job holds the smallest number of nodes of every step. These nodes, the job's own
 // nodes, are planned and promised like those of any evolving job. Nodes beyond them are lent until another job

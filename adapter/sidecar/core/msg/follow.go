@@ -1,8 +1,6 @@
 package msg
 
-import (
-	"time"
-)
+import "time"
 
 // Later returns the later of two times. It ensures that no span ends before it began, even if the
 // clock was set in between.

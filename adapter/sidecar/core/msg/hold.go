@@ -1,8 +1,6 @@
 package msg
 
-import (
-	"slices"
-)
+import "slices"
 
 // HoldFlags are the flags of all holds. Our own node mapping has chosen the nodes. It considers the
 // jobs that run there now (IGNORE_JOBS) and all other holds. A node may be held for several jobs, one
@@ -23,3 +21,6 @@ func Same[T any](a, b []T) bool { return len(a) == len(b) && (len(a) == 0 || &a[
 // Earlier is how many seconds a hold may begin before its step without a correction, because
 // planned times shift by seconds all the time.
 const Earlier = 10
+
+// FlagsOfStuckHolds are added to a hold that a companion stays in, so that the hold ends soon after the companion.
+var FlagsOfStuckHolds = StartFlags[len(HoldFlags):]

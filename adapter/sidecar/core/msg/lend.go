@@ -1,8 +1,6 @@
 package msg
 
-import (
-	"github.com/evoslurm/evoslurm/planner/malleable"
-)
+import "github.com/evoslurm/evoslurm/planner/malleable"
 
 // A built-in malleability policy decides immediately. A plugin is asked with an effect, as a strategy is for a
 // plan: the manager's run stops there. Once the answer ([Resized]) arrives, the manager repeats the current
@@ -18,3 +16,6 @@ type Question struct {
 	Free    int   // idle nodes
 	Waiting []int // nodes that pending stock jobs need to start, in the order of the queue
 }
+
+// FallbackPolicy answers if a plugin fails.
+var FallbackPolicy malleable.Policy = malleable.EGS{}

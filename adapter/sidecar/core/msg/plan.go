@@ -1,8 +1,6 @@
 package msg
 
-import (
-	"github.com/evoslurm/evoslurm/planner"
-)
+import "github.com/evoslurm/evoslurm/planner"
 
 // PadLimit returns the expand limit for the padded profile that keeps the requested profile within its own
 // limit. Padding makes some steps longer, and a multiple of them even more so.

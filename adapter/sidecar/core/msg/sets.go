@@ -1,8 +1,6 @@
 package msg
 
-import (
-	"slices"
-)
+import "slices"
 
 // Without returns the members of a that are not in b, in a's order. It is fast if all are in b in the same
 // order, which is the usual case for nodes.

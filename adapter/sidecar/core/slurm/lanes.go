@@ -5,7 +5,9 @@ import (
 	"slices"
 
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/msg"
+	"github.com/evoslurm/evoslurm/adapter/sidecar/core/state"
 	"github.com/evoslurm/evoslurm/planner"
+	"github.com/evoslurm/evoslurm/slurmctl"
 )
 
 // Lanes holds the times at which each node of the cluster is in use, in ascending order. Rigid jobs are placed
@@ -111,4 +113,22 @@ func (l *Lanes) take(b planner.NodeBusy) {
 // Free reports whether a node is unused for `lasts` seconds from now on.
 func (l *Lanes) Free(n int, lasts int64) bool {
 	return !slices.ContainsFunc(l.busy[n], func(b planner.NodeBusy) bool { return b.Start < lasts && b.End > 0 })
+}
+
+// Turn holds what decides in Slurm which job goes first: the tier of the partition, then the priority.
+type Turn struct {
+	Tier     int
+	Priority uint64
+}
+
+func (t Turn) Compare(other Turn) int {
+	return cmp.Or(cmp.Compare(t.Tier, other.Tier), cmp.Compare(t.Priority, other.Priority))
+}
+
+// Reach returns how many seconds away the job's time limit in Slurm is.
+func Reach(c *state.Core, j *state.Job, now int64) int64 {
+	if j.Record.EndTime.IsZero() || j.Record.TimeLimit == slurmctl.Unlimited {
+		return Seconds(j.Record.TimeLimit)
+	}
+	return c.Since(now, j.Record.EndTime.Unix()) - now
 }

@@ -156,3 +156,19 @@ func PartitionShown(c *state.Core, j *state.Job) string {
 	}
 	return j.Partition
 }
+
+// PartitionOf returns the partition in which the base job runs.
+func PartitionOf(j *state.Job) string {
+	if j.Record.Partition != "" {
+		return j.Record.Partition
+	}
+	return j.Partition
+}
+
+// Driven reports whether the site allows evolving jobs in any of these partitions. The sidecar
+// adopts jobs in no other partition.
+func Driven(c *state.Core, partitions string) bool {
+	return len(c.Config.Partitions) == 0 || slices.ContainsFunc(strings.Split(partitions, ","), func(p string) bool {
+		return slices.Contains(c.Config.Partitions, p)
+	})
+}

@@ -1,8 +1,6 @@
 package state
 
-import (
-	"time"
-)
+import "time"
 
 // Moments holds when the decisions of the latest cycle may turn out differently although nothing has happened.
 // A decision compares times with the clock only by the methods of Moments. These methods note the times that

@@ -1,8 +1,6 @@
 package state
 
-import (
-	"github.com/evoslurm/evoslurm/adapter/sidecar/core/msg"
-)
+import "github.com/evoslurm/evoslurm/adapter/sidecar/core/msg"
 
 // Common returns the members of a that are in b, in a's order.
 func Common(a, b []string) []string {
