@@ -15,6 +15,13 @@ import (
 	"github.com/evoslurm/evoslurm/slurmctl"
 )
 
+// A hold is a reservation, and a user who may use a reservation may run any job in it. So a hold to grow in
+// stays closed until the sidecar submits its expander. A hold to start in cannot be closed: the user of the
+// job that starts there may send other jobs there, past the queue. The sidecar sees such jobs in the next
+// cycle. It sends a pending job back to the queue. It takes a running job out of the hold, so that Slurm does
+// not end the job when the hold ends. That job keeps its nodes until its own end, and the sidecar plans other
+// nodes for the owner of the hold.
+
 // refersTo reports whether a Slurm job asks for a reservation, perhaps among others.
 func refersTo(r *slurmctl.Job, name string) bool {
 	for other := range strings.SplitSeq(r.Reservation, ",") {

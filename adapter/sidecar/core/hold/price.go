@@ -12,6 +12,11 @@ import (
 	"github.com/evoslurm/evoslurm/adapter/sidecar/store/row"
 )
 
+// What a promise costs other jobs is counted for the job that got the promise: the node-seconds of idle
+// nodes that a hold keeps from a waiting job that could run there. They count as soon as the hold is there,
+// since a job that would not end before the hold's time cannot start from then on. A poll shows which nodes
+// these are; the seconds until the next poll count for them.
+
 // keeper is the first hold on an unused node.
 type keeper struct {
 	job   *state.Job // nil: none

@@ -116,24 +116,12 @@ type OwnHold struct {
 	Own  OwnName
 }
 
-// A hold is a reservation, and a user who may use a reservation may run any job in it. So a hold to grow in
-// stays closed until the sidecar submits its expander. A hold to start in cannot be closed: the user of the
-// job that starts there may send other jobs there, past the queue. The sidecar sees such jobs in the next
-// cycle. It sends a pending job back to the queue. It takes a running job out of the hold, so that Slurm does
-// not end the job when the hold ends. That job keeps its nodes until its own end, and the sidecar plans other
-// nodes for the owner of the hold.
-
 // Intrusion describes a job in a hold of another job.
 type Intrusion struct {
 	Job  *Job // owner of the hold, nil if it is not known any more
 	Step int  // of the hold
 	Text string
 }
-
-// What a promise costs other jobs is counted for the job that got the promise: the node-seconds of idle
-// nodes that a hold keeps from a waiting job that could run there. They count as soon as the hold is there,
-// since a job that would not end before the hold's time cannot start from then on. A poll shows which nodes
-// these are; the seconds until the next poll count for them.
 
 // Keeping holds how many nodes the holds of a job keep from others.
 type Keeping struct {
