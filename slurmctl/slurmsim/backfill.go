@@ -289,7 +289,7 @@ func (p *placing) findNodes(overlap bool) bool {
 // place starts the job if the moment is now, or keeps the nodes for it.
 func (p *placing) place(at int64, set nodeSet) attempted {
 	b := p.b
-	if at <= b.now && (set.overlaps(p.completing) || set.overlaps(p.resuming)) {
+	if at <= b.now && (set.overlaps(p.completing) || set.overlaps(p.refused) || set.overlaps(p.resuming)) {
 		at, p.later = b.now+1, 0
 	}
 	if at <= b.now {

@@ -194,7 +194,8 @@ func (k *Client) Reconfigure(ctx context.Context) error {
 	return change(ctx, k, Command{Name: "Reconfigure"}, func() error {
 		c := k.cluster
 		for i := range c.nodes {
-			c.nodes[i].leaked = false
+			c.nodes[i].leaked, c.nodes[i].shrunk = false, false
+			c.refused.drop(i)
 			c.usable(i)
 		}
 		c.merged = nil
@@ -251,6 +252,17 @@ func (k *Client) KeepUp(ctx context.Context, nodes []string) error {
 	return onNodes(ctx, k, "KeepUp", nodes, func(i int) {
 		if n := &k.cluster.nodes[i]; n.power == slurmctl.PowerOn {
 			n.powered = k.cluster.now
+		}
+	})
+}
+
+// Contact does what slurmctl.Client.Contact does.
+func (k *Client) Contact(ctx context.Context, nodes []string) error {
+	return onNodes(ctx, k, "Contact", nodes, func(i int) {
+		if c := k.cluster; c.up.has(i) && c.usage.idle.has(i) && !c.completing.has(i) && c.nodes[i].power == slurmctl.PowerOn {
+			boot := c.boot
+			c.asked.add(i)
+			c.after(time.Second, func() { answer(c, boot, i) })
 		}
 	})
 }

@@ -46,6 +46,7 @@ type commands interface {
 	Limits(context.Context, slurmctl.Config, ...string) (*slurmctl.Limits, error)
 	PowerUp(context.Context, []string) error
 	KeepUp(context.Context, []string) error
+	Contact(context.Context, []string) error
 	Version(context.Context) (string, error)
 	Ping(context.Context) ([]slurmctl.Controller, error)
 	Clock(context.Context) (time.Time, error)
@@ -101,6 +102,9 @@ var sites = []site{
 	{"resources", resourceFeatures, resourceModel, resourceCluster},
 	{"power", powerFeatures, powerModel, powerCluster},
 	{"rules", ruleFeatures, ruleModel, ruleCluster},
+	{"few pings", pingFeatures, slurmsim.Options{}, func(t *testing.T) *slurmtest.Cluster {
+		return slurmtest.Start(t, slurmtest.Options{ExtraConf: "SlurmdTimeout=3000"})
+	}},
 	{"stepmgr", stepMgrFeatures, stepMgrModel, stepMgrCluster},
 }
 

@@ -45,10 +45,10 @@ func rebuild(c *Cluster) {
 	c.pending, c.active, c.ending, c.merged, c.byEnd = nil, nil, nil, nil, nil
 	defer func() { c.backfill.expected = append(c.backfill.expected[:0], c.pending...) }()
 	c.usage, c.shared = c.noUsage(), 0
-	c.completing = newNodeSet(len(c.nodes))
+	c.completing, c.refused, c.asked = newNodeSet(len(c.nodes)), newNodeSet(len(c.nodes)), newNodeSet(len(c.nodes))
 	c.up, c.resuming = newNodeSet(len(c.nodes)), newNodeSet(len(c.nodes))
 	for i := range c.nodes {
-		c.nodes[i].freeing = 0
+		c.nodes[i].freeing, c.nodes[i].shrunk = 0, false
 		c.usable(i)
 	}
 	for _, id := range sortedIDs(c.jobs) {

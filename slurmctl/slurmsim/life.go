@@ -143,6 +143,7 @@ func finish(c *Cluster, j *job, state slurmctl.JobState) {
 		c.tell(func() {
 			if c.boot.Equal(boot) {
 				freeNodes(c, nodes)
+				refuse(c, j, state, nodes)
 			}
 			if j := c.jobs[id]; j != nil && j.epoch == epoch && j.State == slurmctl.Completing {
 				if c.drop(j); j.requeued {
@@ -176,6 +177,33 @@ func freeNodes(c *Cluster, nodes []int) {
 		}
 	}
 	c.changed()
+}
+
+// pingInterval is a third of SlurmdTimeout: a node without an answer in that time is pinged.
+const pingInterval = 100 * time.Second
+
+// refuse keeps nodes on which an exclusive job was killed from jobs until they answer, if an exclusive job was shrunk
+// from them (no_share_job_cnt). Of a job that ended by itself, they answer once they are idle.
+func refuse(c *Cluster, j *job, state slurmctl.JobState, nodes []int) {
+	if state == slurmctl.Completed || state == slurmctl.Failed || !j.whole() {
+		return
+	}
+	boot := c.boot
+	for _, n := range nodes {
+		if c.nodes[n].shrunk && c.nodes[n].freeing == 0 {
+			c.refused.add(n)
+			c.after(pingInterval, func() { answer(c, boot, n) })
+		}
+	}
+}
+
+// answer ends the refusal of a node.
+func answer(c *Cluster, boot time.Time, n int) {
+	if c.boot.Equal(boot) {
+		c.refused.drop(n)
+		c.asked.drop(n)
+		c.changed()
+	}
 }
 
 // requeue ends a batch job that returns to the queue. As in Slurm, it starts again two minutes

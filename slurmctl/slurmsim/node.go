@@ -19,6 +19,7 @@ type node struct {
 	powered time.Duration // since when the node has this power state, or its last use
 	broken  bool          // fails to power up
 	freeing int           // jobs that are completing there; not saved
+	shrunk  bool          // an exclusive job was shrunk from it, and counts for good; not saved
 }
 
 // nodeTable holds the cluster's nodes.
@@ -31,6 +32,8 @@ type nodeTable struct {
 	up         nodeSet         // neither down nor drained
 	completing nodeSet
 	resuming   nodeSet // powering up
+	refused    nodeSet // idle, but kept from jobs until they answer
+	asked      nodeSet // shown as not responding until they answer
 	unsaved    bool    // a node has changed since the last save
 }
 

@@ -81,6 +81,7 @@ func shrink(c *Cluster, j *job, keep []string) error {
 	}
 	for _, n := range leave {
 		j.gone[n] = c.now
+		c.nodes[n].shrunk = c.nodes[n].shrunk || j.whole()
 	}
 	c.count(j)
 	c.touch(j)

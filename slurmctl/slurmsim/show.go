@@ -93,7 +93,9 @@ func (c *Cluster) Sinfo() (nodes []slurmctl.Node, parts []slurmctl.Partition) {
 		n := &c.nodes[i]
 		shown := n.Node
 		shown.State, shown.CPUsAlloc = nodeState(c, i, held), int(c.usage.cpus[i])
-		shown.Flags = marks[n.power]
+		if shown.Flags = marks[n.power]; c.asked.has(i) {
+			shown.Flags = "*"
+		}
 		shown.Partitions = slices.Clip(shown.Partitions)
 		if n.leaked {
 			shown.CPUsAlloc = n.CPUs

@@ -42,6 +42,7 @@ func tryNow(c *Cluster, j *job, avail nodeSet) verdict {
 	}
 	up := usable.count()
 	usable.minus(c.completing)
+	usable.minus(c.refused)
 	usable.minus(c.resuming)
 	if set, ok := choose(c, j, &c.usage, usable); ok {
 		startJob(c, j, set.list())

@@ -40,6 +40,8 @@ var Parts = []any{
 	config.Overrun(""), drivemode.Mode(""),
 	// speed-ups
 	malleable.Amdahl(0), malleable.Table(nil),
+	// commands added later
+	msg.Contact{},
 }
 
 // sentinels lists the errors that other errors are compared with. The order is part of the format.

@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/evoslurm/evoslurm/slurmctl"
 	"github.com/evoslurm/evoslurm/slurmctl/slurmtest"
@@ -67,4 +68,21 @@ func TestLeak(t *testing.T) {
 		}
 		return nil
 	})
+}
+
+// TestShrunkNodesServeStock kills stock jobs on nodes that a job gave back. Slurm refuses such nodes until they answer
+// (docs/slurm-bugs.md, 5), which takes longer than the test here if the sidecar does not have them answer.
+func TestShrunkNodesServeStock(t *testing.T) {
+	t.Parallel()
+	l := newLab(t, slurmtest.Options{Accounting: true, PermitJobExpansion: true, ExtraConf: "SlurmdTimeout=3000"})
+	id := l.submit("8@5s,1@20m")
+	l.running(id, 1)
+	l.has(l.next(id, 1), 1)
+	for range 4 { // by chance, a node may answer after a killed job
+		stock := l.sbatch(1, "--nodes=7", "--exclusive")
+		l.onNodes(stock, 7)
+		time.Sleep(3 * time.Second) // the sidecar sees it
+		l.cancelStock(1, stock)
+	}
+	l.end(id)
 }

@@ -53,6 +53,7 @@ func cycle(c *state.Core, s *state.Snapshot) {
 	follow.Unread(c, s)
 	follow.Disown(c, s)
 	c.Snapshot, c.Quiet.Refitted, c.Moments = s, false, state.Moments{}
+	slurm.ExcuseContacted(c, s)
 	talk.NextTries(c)
 	state.UnmuteAll(c)
 	hold.TakeReservations(c, s)
@@ -81,6 +82,7 @@ func planned(c *state.Core, in msg.Planned) {
 	follow.Clean(c, s)
 	hold.WatchIntruders(c, s)
 	act.WatchLeaks(c, s)
+	act.ContactIdle(c, s)
 	slurm.ReadAccrual(c)
 	adopt.Settle(c)
 }
@@ -200,6 +202,7 @@ var settleBy = [state.NumberOfKinds]func(c *state.Core, j *state.Job, p *state.P
 	state.KindCancelBeside: follow.SettleCancelBeside,
 	state.KindSendAway:     hold.SettleSendAway,
 	state.KindReconfigure:  act.SettleReconfigure,
+	state.KindContact:      act.SettleContact,
 	state.KindLeave:        adopt.SettleLeave,
 	state.KindPowerUp:      hold.SettlePowerUp,
 	state.KindKeepUp:       hold.SettleKeepUp,

@@ -44,6 +44,7 @@ type Slurm interface {
 	DeleteReservation(context.Context, string) error
 	PowerUp(context.Context, []string) error
 	KeepUp(context.Context, []string) error
+	Contact(context.Context, []string) error
 	Reconfigure(context.Context) error
 
 	Calls() uint64
@@ -182,10 +183,25 @@ func (d *Driver) Run(ctx, polls context.Context, t msg.Task) (result any, err er
 		return nil, d.Slurm.PowerUp(ctx, c.Nodes)
 	case msg.KeepUp:
 		return nil, d.Slurm.KeepUp(ctx, c.Nodes)
+	case msg.Contact:
+		return nil, d.contact(ctx, c.Nodes)
 	case msg.Reconfigure:
 		return nil, d.Slurm.Reconfigure(ctx)
 	}
 	return nil, fmt.Errorf("drive: unknown command %T", t.Command)
+}
+
+// answersWithin is how long an idle node takes to answer: slurmctld asks within a second.
+const answersWithin = 2 * time.Second
+
+// contact makes Slurm ask idle nodes to answer, and then start what waited for them: by itself, it would do that in its
+// next cycle, which may be a minute away. KeepUp changes nodes that have answered, and so causes a cycle.
+func (d *Driver) contact(ctx context.Context, nodes []string) error {
+	if err := d.Slurm.Contact(ctx, nodes); err != nil {
+		return err
+	}
+	d.Pause(ctx, answersWithin)
+	return d.Slurm.KeepUp(ctx, nodes)
 }
 
 // resultOf returns an answer as a result, which there is none of with an error.

@@ -64,6 +64,7 @@ func SettleReconfigure(c *state.Core, _ *state.Job, p *state.Pending, o msg.Outc
 		c.Log.WithError(o.Err).Warn("cannot free leaked nodes")
 		return
 	}
+	clear(c.Shrunk)
 	c.Log.WithField("nodes", p.Args.What).Info("leaked nodes freed: slurmctld has read its configuration again")
 	c.Event(nil, "leak healed", map[string]any{"nodes": p.Args.What})
 }

@@ -304,6 +304,7 @@ func SettleShrink(c *state.Core, j *state.Job, p *state.Pending, o msg.Outcome) 
 	}
 	surplus := state.CommandOf[msg.Shrink](p).Surplus
 	j.GaveBack(surplus, c.Now)
+	miscounted(c, j, state.CommandOf[msg.Shrink](p))
 	if o.Err == nil && c.Snapshot != nil {
 		for _, name := range surplus { // others may have them at once
 			delete(c.Snapshot.InUse, name)

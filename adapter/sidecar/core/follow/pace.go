@@ -54,6 +54,7 @@ func NodesSeen(c *state.Core, in msg.NodesSeen) {
 	c.Pace.AtNodes = false
 	if in.Err == nil && c.Snapshot != nil && !slurm.CountsStand(c) {
 		refresh(c.Snapshot, in.Nodes, in.Begun)
+		slurm.ExcuseContacted(c, c.Snapshot)
 	}
 }
 

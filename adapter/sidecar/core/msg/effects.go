@@ -201,6 +201,8 @@ type (
 	KeepUp struct{ Nodes []string }
 	// Reconfigure makes slurmctld read its configuration again.
 	Reconfigure struct{}
+	// Contact makes Slurm ask idle nodes to answer.
+	Contact struct{ Nodes []string }
 )
 
 func (Start) command() {}
@@ -242,6 +244,8 @@ func (PowerUp) command() {}
 func (KeepUp) command() {}
 
 func (Reconfigure) command() {}
+
+func (Contact) command() {}
 
 // Part holds what a job has through one Slurm job: its base job, or a companion.
 type Part struct {

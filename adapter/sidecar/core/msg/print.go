@@ -136,6 +136,8 @@ func (c KeepUp) String() string { return "keep up " + slurmctl.CompressNodes(c.N
 
 func (Reconfigure) String() string { return "reconfigure" }
 
+func (c Contact) String() string { return "contact " + slurmctl.CompressNodes(c.Nodes) }
+
 func (e AddEvent) String() string {
 	text := fmt.Sprintf("event %q of row %d", e.Kind, e.Job)
 	if detail, ok := e.Detail.(map[string]any); ok {

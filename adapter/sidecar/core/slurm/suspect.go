@@ -12,7 +12,7 @@ import (
 
 // suspectFor is how long all jobs avoid nodes that Slurm calls idle, but gives to no job. A node from which a
 // job was shrunk is refused after each exclusive job that is killed on it, until it answers a ping: after a
-// third of SlurmdTimeout at most (docs/slurm-bugs.md, 5).
+// third of SlurmdTimeout at most (docs/slurm-bugs.md, 5). See act/miscount.go for the nodes that the sidecar knows.
 const suspectFor = 40 * time.Second
 
 // mostDoubts is how many expanders of a user in a row make all jobs avoid their nodes. The user may have

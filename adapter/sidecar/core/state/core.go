@@ -73,9 +73,18 @@ type Observed struct {
 	Leaks   map[string]time.Time // since when nodes are allocated to no job
 	Leaked  []string             // leaked nodes already logged
 	Healed  time.Time            // when healing leaks was last tried
-	Rules   RuleBook             // limits of accounts, QOS and partitions
-	ParksIn map[ParksKey]bool    // keys of expanders that the site's plugins want parked
-	Power   Power
+	Shrunk  map[string]Miscount  // nodes from which jobs were shrunk
+
+	ContactAgain time.Time         // when nodes may be contacted again after a failure
+	Rules        RuleBook          // limits of accounts, QOS and partitions
+	ParksIn      map[ParksKey]bool // keys of expanders that the site's plugins want parked
+	Power        Power
+}
+
+// Miscount holds what happened to a node since a job was shrunk from it: Slurm counts that job there for good.
+type Miscount struct {
+	Used  bool      // a job has used it since the last answer
+	Asked time.Time // when Slurm was last made to ask it
 }
 
 // Jobs holds the evolving jobs.
@@ -130,7 +139,7 @@ type underway struct {
 // New returns a core that knows only its site, configuration and strategy.
 func New(site msg.Site, cfg config.Config, strategy msg.Strategy, now time.Time) *Core {
 	c := &Core{Site: site, Config: cfg, Now: now, Started: now, Strategy: strategy, Handling: &msg.Handling{},
-		Observed: Observed{Suspect: map[string]time.Time{}, Doubts: map[uint32]int{}, Leaks: map[string]time.Time{}, ParksIn: map[ParksKey]bool{}},
+		Observed: Observed{Suspect: map[string]time.Time{}, Doubts: map[uint32]int{}, Leaks: map[string]time.Time{}, Shrunk: map[string]Miscount{}, ParksIn: map[ParksKey]bool{}},
 		Jobs: Jobs{ByID: map[slurmctl.JobID]*Job{}, Coming: map[slurmctl.JobID]uint32{}, Refused: map[slurmctl.JobID]Refused{},
 			Known: map[slurmctl.JobID]row.Known{}, Scripts: map[slurmctl.JobID]*Script{}, Asked: map[slurmctl.JobID]*RequestRead{}, Unsaved: map[*Job]bool{}, Aside: map[slurmctl.JobID]msg.Aside{}},
 		Holds: Holds{Reservations: map[string]slurmctl.Reservation{}, StuckHolds: map[string]slurmctl.Reservation{}, HeldSince: map[string]time.Time{}, HoldNames: map[HoldKey]string{},

@@ -47,6 +47,7 @@ const (
 	KindAdjustHold        // holdsync.go: change a hold
 	KindCreateHold        // holdsync.go: create a hold
 	KindDeleteHold        // holdsync.go: delete a hold
+	KindContact           // miscount.go: have idle nodes answer
 	NumberOfKinds
 )
 

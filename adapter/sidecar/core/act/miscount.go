@@ -1,0 +1,66 @@
+package act
+
+import (
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/evoslurm/evoslurm/adapter/sidecar/core/msg"
+	"github.com/evoslurm/evoslurm/adapter/sidecar/core/state"
+	"github.com/evoslurm/evoslurm/slurmctl"
+)
+
+// Slurm counts the exclusive jobs on each node, and forgets to count down when a job is made smaller. From then on, it
+// refuses the node after each exclusive job that is killed there, until the node answers a ping
+// (docs/slurm-bugs.md, 5). So the sidecar has Slurm ask such a node as soon as it is idle again.
+
+// miscounted notes the nodes that left a job without the end of the Slurm job that had them.
+func miscounted(c *state.Core, j *state.Job, do msg.Shrink) {
+	for _, p := range do.Held {
+		if left := state.Common(p.Nodes, do.Surplus); j.Record.Exclusive && len(left) < len(p.Nodes) {
+			for _, n := range left {
+				c.Shrunk[n] = state.Miscount{Asked: c.Shrunk[n].Asked}
+			}
+		}
+	}
+}
+
+// ContactIdle contacts the idle nodes on which a job has ended since a job was shrunk from them.
+func ContactIdle(c *state.Core, s *state.Snapshot) {
+	idle := idleAfterUse(c, s)
+	if len(idle) == 0 || c.ReadsSlowly() || !c.Reached(s.Taken, c.ContactAgain) || !c.Work.Room() ||
+		!c.Ask(nil, "contact", state.KindContact, msg.Task{Command: msg.Contact{Nodes: idle}}, state.Args{}) {
+		return
+	}
+	for _, n := range idle {
+		c.Shrunk[n] = state.Miscount{Asked: c.Now}
+	}
+}
+
+// idleAfterUse notes which nodes with a wrong count are in use, and returns those that no longer are.
+func idleAfterUse(c *state.Core, s *state.Snapshot) (idle []string) {
+	for _, name := range slices.Sorted(maps.Keys(c.Shrunk)) {
+		i, known := s.Index[name]
+		if !known {
+			continue
+		}
+		n, m := s.Nodes[i], c.Shrunk[name]
+		switch {
+		case s.InUse[name] || n.CPUsAlloc > 0:
+			m.Used = true
+			c.Shrunk[name] = m
+		case m.Used && n.Awake() && strings.Trim(n.Flags, "-") == "" && (n.State == "idle" || n.State == "reserved"):
+			idle = append(idle, name)
+		}
+	}
+	return idle
+}
+
+// SettleContact is called when nodes were contacted, or when that failed.
+func SettleContact(c *state.Core, _ *state.Job, p *state.Pending, o msg.Outcome) {
+	if o.Err != nil {
+		c.ContactAgain = c.Now.Add(healPause)
+		c.Log.WithError(o.Err).WithField("nodes", slurmctl.CompressNodes(state.CommandOf[msg.Contact](p).Nodes)).
+			Warn("cannot have idle nodes answer Slurm; for up to a third of SlurmdTimeout, it may start nothing on them")
+	}
+}
