@@ -348,7 +348,7 @@ func cancelChain(c *state.Core, j *state.Job) {
 // clean finds the others.
 func cancelCompanions(c *state.Core, j *state.Job) {
 	var ids []slurmctl.JobID
-	for _, p := range j.Companions() {
+	for _, p := range companionsOf(j) {
 		if r := c.Snapshot.ByID[p.ID]; r != nil && plan.IsExpander(c, r) && adopt.MayBring(c, r, j) && (r.State == slurmctl.Running || r.State == slurmctl.Suspended) {
 			ids = append(ids, p.ID)
 		}

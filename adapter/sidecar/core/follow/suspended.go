@@ -76,7 +76,7 @@ func putOff(c *state.Core, j *state.Job, by time.Duration) {
 func RecountSuspension(c *state.Core, j *state.Job) {
 	j.Recount = false
 	parts := []state.StartedPart{{j.Record.ID, j.Record.StartTime}}
-	for _, p := range j.Companions() {
+	for _, p := range companionsOf(j) {
 		if r := In(j, c.Snapshot, p.ID); r != nil {
 			parts = append(parts, state.StartedPart{r.ID, r.StartTime})
 		}
@@ -111,4 +111,12 @@ func SettleTimeUsed(c *state.Core, j *state.Job, p *state.Pending, o msg.Outcome
 			Refit(c, c.Snapshot, j, c.Now.Unix(), "it was suspended")
 		}
 	}
+}
+
+// companionsOf lists the Slurm jobs beside the base job whose nodes the job has.
+func companionsOf(j *state.Job) []msg.Part {
+	if j.Mode.StepsAreJobs || len(j.Held) == 0 {
+		return nil
+	}
+	return j.Held[1:]
 }

@@ -67,14 +67,6 @@ func (j *Job) Planned() []string {
 	return all
 }
 
-// Companions lists the Slurm jobs beside the base job whose nodes the job has.
-func (j *Job) Companions() []msg.Part {
-	if j.Mode.StepsAreJobs || len(j.Held) == 0 {
-		return nil
-	}
-	return j.Held[1:]
-}
-
 // Coming returns the plan from the current step on.
 func (j *Job) Coming() []msg.PlannedStep { return j.Plan[min(max(j.Step-1, 0), len(j.Plan)):] }
 
