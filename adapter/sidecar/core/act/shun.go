@@ -36,8 +36,9 @@ func shun(c *state.Core, j *state.Job, nodes []string, why string) bool {
 			return false
 		}
 	}
-	c.Event(j, "nodes left alone", map[string]any{"nodes": slurmctl.CompressNodes(nodes), "why": why})
-	c.LogJob(j).WithField("nodes", slurmctl.CompressNodes(nodes)).Warn("Slurm does not start the job on these idle nodes (" + why + "); others are looked for")
+	if c.Event(j, "nodes left alone", map[string]any{"nodes": slurmctl.CompressNodes(nodes), "why": why}) {
+		c.LogJob(j).WithField("nodes", slurmctl.CompressNodes(nodes)).Warn("Slurm does not start the job on these idle nodes (" + why + "); others are looked for")
+	}
 	return true
 }
 

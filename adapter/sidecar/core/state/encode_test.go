@@ -84,7 +84,7 @@ func TestEncodeRefuses(t *testing.T) {
 		t.Error("during a step")
 	}
 	c = sample()
-	c.Active[0].Muted.Detail = map[string]any{"x": struct{ Y int }{1}}
+	c.Active[0].Asking.Muted.Detail = map[string]any{"x": struct{ Y int }{1}}
 	if _, err := Encode(c); err == nil {
 		t.Error("with a type that is not known")
 	}

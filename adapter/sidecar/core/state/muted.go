@@ -17,8 +17,29 @@ const (
 	UserEvents, UserEvery = 50, time.Minute
 )
 
-// byAsking holds the kinds of events that a user causes by asking.
-var byAsking = map[string]bool{"change refused": true, "changed": true}
+// byAsking holds the kinds of events that a user causes by asking, byTrouble those of jobs that Slurm does not start or
+// that keep their nodes, which a user can cause without end. They do not count together: the last event of each stays.
+var (
+	byAsking  = map[string]bool{"change refused": true, "changed": true}
+	byTrouble = map[string]bool{"parked again": true, "nodes left alone": true, "limit raised": true}
+)
+
+// Told holds what was written of a job's events of some kinds.
+type Told struct {
+	Quota Quota
+	Muted muted
+}
+
+// told returns where events of a kind count, or nil if all are written.
+func (j *Job) told(kind string) *Told {
+	switch {
+	case byAsking[kind]:
+		return &j.Asking
+	case byTrouble[kind]:
+		return &j.Trouble
+	}
+	return nil
+}
 
 // muted holds the last unwritten event of a job, or of a user's jobs that are not adopted.
 type muted struct {
@@ -41,13 +62,13 @@ func (q Quota) take(now time.Time, most int, every time.Duration) (Quota, bool) 
 }
 
 // mayWrite reports whether an event that a job's user caused may be written now.
-func (c *Core) mayWrite(j *Job) bool {
-	its, ok := j.Events.take(c.Now, JobEvents, JobEvery)
+func (c *Core) mayWrite(j *Job, t *Told) bool {
+	its, ok := t.Quota.take(c.Now, JobEvents, JobEvery)
 	if !ok {
 		return false
 	}
 	if ok = c.MayTell(j.UID); ok {
-		j.Events = its
+		t.Quota = its
 	}
 	return ok
 }
@@ -80,20 +101,21 @@ func (c *Core) WarnOf(uid uint32, line note, text, kind string, detail map[strin
 	c.emit(0, muted{1, kind, c.Now, detail})
 }
 
-// askedEvent writes an event that a job's user caused, or keeps it for later.
-func (c *Core) askedEvent(j *Job, kind string, detail map[string]any) {
-	if !c.mayWrite(j) {
-		j.Muted = muted{j.Muted.Count + 1, kind, c.Now, detail}
-		return
+// causedEvent writes an event that a job's user caused, or keeps it for later. It reports whether it wrote it.
+func (c *Core) causedEvent(j *Job, t *Told, kind string, detail map[string]any) bool {
+	if !c.mayWrite(j, t) {
+		t.Muted = muted{t.Muted.Count + 1, kind, c.Now, detail}
+		return false
 	}
-	c.unmute(j)
+	c.unmute(j, t)
 	c.emit(j.ID, muted{1, kind, c.Now, detail})
+	return true
 }
 
 // unmute writes the last unwritten event of a job.
-func (c *Core) unmute(j *Job) {
-	c.emit(j.ID, j.Muted)
-	j.Muted = muted{}
+func (c *Core) unmute(j *Job, t *Told) {
+	c.emit(j.ID, t.Muted)
+	t.Muted = muted{}
 }
 
 // emit writes an event, with the number of those that were left out before it. It does nothing if there is none.
@@ -111,11 +133,13 @@ func (c *Core) emit(job int64, e muted) {
 // UnmuteAll writes what is allowed by now, and removes users without recent events.
 func UnmuteAll(c *Core) {
 	for _, j := range c.Active {
-		if j.Muted.Count == 0 {
-			continue
-		}
-		if c.Moves = true; c.mayWrite(j) {
-			c.unmute(j)
+		for _, t := range []*Told{&j.Asking, &j.Trouble} {
+			if t.Muted.Count == 0 {
+				continue
+			}
+			if c.Moves = true; c.mayWrite(j, t) {
+				c.unmute(j, t)
+			}
 		}
 	}
 	for _, uid := range slices.Sorted(maps.Keys(c.MutedOf)) {

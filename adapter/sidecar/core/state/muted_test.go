@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/evoslurm/evoslurm/adapter/sidecar/core/msg"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/state"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/state/statetest"
 )
@@ -27,5 +28,27 @@ func TestEventsOfUser(t *testing.T) {
 	b.Now = b.Now.Add(2 * state.UserEvents * state.UserEvery)
 	if state.UnmuteAll(b.Core); len(b.EventsOf) != 0 {
 		t.Errorf("%d users are remembered", len(b.EventsOf))
+	}
+}
+
+// TestTroubleOfJob checks that a job that Slurm never starts writes a bounded number of events, that these leave room for
+// what its user asks, and that the last one is written when the job ends.
+func TestTroubleOfJob(t *testing.T) {
+	b := statetest.New(t, 8)
+	j := b.Evolving(1, 100, "1@10m", 0)
+	for i := range 3000 {
+		b.Event(j, "parked again", map[string]any{"reason": i})
+	}
+	if n := len(b.Effects); n != state.JobEvents {
+		t.Errorf("%d events are written, want %d", n, state.JobEvents)
+	}
+	if !b.Event(j, "changed", map[string]any{"to": "1@1m"}) {
+		t.Error("a change of its user is not written")
+	}
+	b.Effects = nil
+	b.Event(j, "ended", nil)
+	last, _ := b.Effects[0].(msg.AddEvent).Detail.(map[string]any)
+	if last["reason"] != 2999 || last["suppressed"] != 3000-state.JobEvents-1 {
+		t.Errorf("at its end %v is written", b.Effects)
 	}
 }

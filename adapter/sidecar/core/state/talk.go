@@ -24,8 +24,8 @@ type Changing struct {
 // Shown holds what users see of a job. Owner: talk.
 type Shown struct {
 	Display display `codec:"-"` // its profile and plan for display
-	Events  Quota   // events that its user caused by requests
-	Muted   muted
+	Asking  Told    // events that its user caused by requests
+	Trouble Told    // and by jobs that Slurm does not start, or that keep their nodes
 }
 
 // tries holds the attempts of users.

@@ -9,19 +9,20 @@ import (
 
 func (c *Core) Emit(e msg.Effect) { c.Effects = append(c.Effects, c.Out(e)) }
 
-// Event appends to the event log.
-func (c *Core) Event(j *Job, kind string, detail map[string]any) {
+// Event appends to the event log. It reports whether the event is written now, or later.
+func (c *Core) Event(j *Job, kind string, detail map[string]any) bool {
 	id := int64(0)
 	if j != nil {
-		if id = j.ID; byAsking[kind] {
-			c.askedEvent(j, kind, detail)
-			return
+		if t := j.told(kind); t != nil {
+			return c.causedEvent(j, t, kind, detail)
 		}
-		if kind == "ended" {
-			c.unmute(j)
+		if id = j.ID; kind == "ended" {
+			c.unmute(j, &j.Asking)
+			c.unmute(j, &j.Trouble)
 		}
 	}
 	c.Emit(msg.AddEvent{Job: id, At: c.Now, Kind: kind, Detail: detail})
+	return true
 }
 
 // Save saves the current state of a job.
