@@ -226,8 +226,8 @@ func Default() Config {
 		HoldAhead:   time.Hour,
 		MaxHolds:    100,
 		HoldShares: HoldShares{
-			Job: Shares{Reservations: 25, Nodes: 100, NodeHours: 25}, User: Shares{Reservations: 50, Nodes: 75, NodeHours: 25},
-			Account: Shares{Reservations: 75, Nodes: 100, NodeHours: 37}, Partition: Shares{Reservations: 100, Nodes: 100, NodeHours: 100},
+			Job: Shares{Reservations: 25, Nodes: 100, NodeHours: 50}, User: Shares{Reservations: 50, Nodes: 75, NodeHours: 50},
+			Account: Shares{Reservations: 75, Nodes: 100, NodeHours: 75}, Partition: Shares{Reservations: 100, Nodes: 100, NodeHours: 100},
 		},
 		MaxDelay:      time.Hour,
 		MaxDelays:     []string{},

@@ -75,8 +75,7 @@ func TestWanted(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			b := statetest.New(t, 6)
 			b.Config.HoldAhead, b.Config.Grace = time.Hour, time.Minute
-			all := config.Shares{Reservations: 100, Nodes: 100, NodeHours: 100}
-			b.Config.HoldShares = config.HoldShares{Job: all, User: all, Account: all, Partition: all}
+			b.Config.HoldShares.Job = config.Shares{Reservations: 100, Nodes: 100, NodeHours: 100}
 			j := b.Evolving(1, 1, "2@10m,3@10m,4@10m", 3*time.Hour)
 			b.Runs(j, "n[1-2]")
 			b.Plans(j, "0-600 n[1-2]", "600-1200 n[1-3]")
