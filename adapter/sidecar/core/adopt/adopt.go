@@ -159,7 +159,7 @@ func AdoptIfAsked(c *state.Core, s *state.Snapshot, r *slurmctl.Job) {
 	if !known {
 		return
 	}
-	sp, why, known := plan.MayEver(c, r, sp, chain != nil, a.Understood())
+	sp, why, known := plan.MayEver(c, r, sp, chain != nil, understood(a))
 	if !known {
 		return
 	}
@@ -246,7 +246,7 @@ func adoptJob(c *state.Core, r *slurmctl.Job, sp request.Request, chain []slurmc
 		return err
 	}
 	values := &row.Job{
-		Owned: row.Owned{SlurmID: uint32(r.ID), Submitted: r.SubmitTime, Name: r.Name, User: r.User, UID: r.UID, GID: a.GID(),
+		Owned: row.Owned{SlurmID: uint32(r.ID), Submitted: r.SubmitTime, Name: r.Name, User: r.User, UID: r.UID, GID: gid(a),
 			Account: r.Account, QOS: r.QOS, Partition: r.Partition},
 		Terms: row.Terms{Profile: whole, ExpandLimit: sp.ExpandLimit, Moldable: plan.MoldableOf(sp), Malleable: plan.MalleableOf(sp),
 			Drive: string(drivemode.Chain), Begin: sp.Begin, Claim: sp.MaxNodes},

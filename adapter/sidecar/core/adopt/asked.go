@@ -158,3 +158,19 @@ func LearnAll(c *state.Core, s *state.Snapshot) {
 		}
 	}
 }
+
+// understood returns the request that was read, or nil if it is not known.
+func understood(a state.RequestRead) *slurmctl.JobRequest {
+	if a.Err != nil {
+		return nil
+	}
+	return &a.Request
+}
+
+// gid returns the group of the job's user, or 0 if it is not known.
+func gid(a state.RequestRead) uint32 {
+	if a.User == nil {
+		return 0
+	}
+	return a.User.GID
+}

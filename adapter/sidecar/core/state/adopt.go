@@ -60,22 +60,6 @@ type RequestRead struct {
 // Why returns why the request is not understood, or why its user is not known.
 func (a *RequestRead) Why() error { return errors.Join(a.Err, a.UserErr) }
 
-// Understood returns the request, or nil if it is not known.
-func (a *RequestRead) Understood() *slurmctl.JobRequest {
-	if a.Err != nil {
-		return nil
-	}
-	return &a.Request
-}
-
-// GID returns the group of the job's user, or 0 if it is not known.
-func (a RequestRead) GID() uint32 {
-	if a.User == nil {
-		return 0
-	}
-	return a.User.GID
-}
-
 // Transient reports whether the same request may succeed later.
 func Transient(err error) bool {
 	return errors.Is(err, slurmctl.ErrUnreachable) || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)

@@ -17,25 +17,19 @@ const (
 	UserEvents, UserEvery = 50, time.Minute
 )
 
-// byAsking holds the kinds of events that a user causes by asking, byTrouble those of jobs that Slurm does not start or
-// that keep their nodes, which a user can cause without end. They do not count together: the last event of each stays.
-var (
-	byAsking  = map[string]bool{"change refused": true, "changed": true}
-	byTrouble = map[string]bool{"parked again": true, "nodes left alone": true, "limit raised": true}
-)
-
 // Told holds what was written of a job's events of some kinds.
 type Told struct {
 	Quota Quota
 	Muted muted
 }
 
-// told returns where events of a kind count, or nil if all are written.
+// told returns where events of a kind count, or nil if all are written: those of requests, or those of jobs that Slurm
+// does not start or that keep their nodes, which a user can cause without end. The last event of each stays.
 func (j *Job) told(kind string) *Told {
-	switch {
-	case byAsking[kind]:
+	switch kind {
+	case "change refused", "changed":
 		return &j.Asking
-	case byTrouble[kind]:
+	case "parked again", "nodes left alone", "limit raised":
 		return &j.Trouble
 	}
 	return nil
@@ -134,10 +128,8 @@ func (c *Core) emit(job int64, e muted) {
 func UnmuteAll(c *Core) {
 	for _, j := range c.Active {
 		for _, t := range []*Told{&j.Asking, &j.Trouble} {
-			if t.Muted.Count == 0 {
-				continue
-			}
-			if c.Moves = true; c.mayWrite(j, t) {
+			muted := t.Muted.Count > 0
+			if c.Moves = c.Moves || muted; muted && c.mayWrite(j, t) {
 				c.unmute(j, t)
 			}
 		}
