@@ -4,6 +4,7 @@ import (
 	"os"
 	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 )
@@ -91,4 +92,25 @@ func TestStopLeavesNothing(t *testing.T) {
 	}
 	t.Logf("stopped in %v", time.Since(began))
 	checkGone(t, c.Dir())
+}
+
+// TestStopHangs checks that a slurmctld that does not end on SIGTERM is killed.
+func TestStopHangs(t *testing.T) {
+	t.Parallel()
+	c := Start(t, Options{Nodes: 1})
+	text, err := os.ReadFile(c.Dir() + "/state/slurmctld.pid")
+	if err != nil {
+		t.Fatal(err)
+	}
+	pid, err := strconv.Atoi(strings.TrimSpace(string(text)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := syscall.Kill(pid, syscall.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	if err := c.RestartController(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	run(t, c, Root, "scontrol", "ping")
 }
