@@ -73,7 +73,7 @@ test: deps lint ## lint and run every test, those on a real Slurm too, with the 
 
 # Packages whose tests need no Slurm and little time.
 PURE := ./planner/... ./adapter/internal/... ./adapter/job/request ./adapter/show/chart ./adapter/show/display ./adapter/sidecar/core/... \
-	./adapter/sidecar/recorder
+	./adapter/sidecar/codec ./adapter/sidecar/recorder
 
 # Without the race detector, so that linters and tests share one build.
 .PHONY: check
