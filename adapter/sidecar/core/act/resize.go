@@ -137,6 +137,9 @@ func grow(c *state.Core, s *state.Snapshot, j *state.Job, step int, nodes []stri
 		if late := j.State == row.Waiting && c.ReachedSecond(c.Now.Unix(), j.Next().Start+6); suspect || late || j.State == row.Running {
 			follow.Refit(c, s, j, c.Now.Unix(), "nodes of the growth are not free in time")
 		}
+		if j.Next() == nil {
+			return // a job that it moved comes first now, and its own plan has lapsed
+		}
 		j.WaitsFor(state.Saying(state.WhyNodesAwaited, hold.Awaited(s, nodes, "waits for nodes that others have not given back yet")))
 		if j.State == row.Waiting {
 			awaitNodes(c, j.Next().Start, true)
