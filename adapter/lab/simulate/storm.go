@@ -10,7 +10,8 @@ import (
 	"time"
 )
 
-// storm is how long things happen, in virtual time; what was begun has calm after it.
+// storm is how long things happen, in virtual time. What was begun has calm after it, or longer if all jobs one
+// after the other need longer.
 const (
 	storm = 40 * time.Minute
 	calm  = 5 * time.Hour
@@ -38,6 +39,7 @@ func Storm(seed uint64) string {
 	for i := range g.IntN(5) {
 		name := fmt.Sprintf("stock%d", i)
 		minutes := 1 + g.IntN(20)
+		g.lasts(time.Duration(minutes) * time.Minute)
 		g.at(g.when(storm), "stock %s %d %dm %ds user=%s", name, 1+g.IntN(nodes), minutes+g.IntN(20), 60*minutes-g.IntN(50), g.pick("alice", "bob"))
 	}
 	for range g.IntN(12) {
@@ -54,7 +56,7 @@ func Storm(seed uint64) string {
 		for range o.IntN(4) {
 			o.at(o.when(storm), "cancelholds %s", apps[o.IntN(len(apps))])
 		}
-		g.lines = append(g.lines, o.lines...)
+		g.add(o)
 	}
 	if seed%3 == 0 { // by chances of their own
 		m := &storming{Rand: rand.New(rand.NewPCG(seed, 12)), nodes: nodes}
@@ -71,7 +73,8 @@ func Storm(seed uint64) string {
 		if p.IntN(3) == 0 { // a policy as a plugin
 			head[3] += fmt.Sprintf(" theirs=%s/%d", p.pick("egs", "fpsma", "equipartition", "folding", "gain"), p.IntN(6))
 		}
-		g.lines = append(append(g.lines, m.lines...), p.lines...)
+		g.add(m)
+		g.add(p)
 		head[3] += fmt.Sprintf(" policy=%s approach=%s threshold=%d", m.pick("egs", "fpsma", "equipartition", "folding", "gain"), m.pick("pwa", "pwa", "pra"), m.IntN(2)*m.IntN(3*nodes))
 	}
 	if seed%5 == 0 { // by chances of their own
@@ -79,14 +82,14 @@ func Storm(seed uint64) string {
 		for i := range 1 + h.IntN(2) {
 			h.hasty(i)
 		}
-		g.lines = append(g.lines, h.lines...)
+		g.add(h)
 	}
 	if seed%2 == 0 { // by chances of their own
 		l := &storming{Rand: rand.New(rand.NewPCG(seed, 16))}
 		for range l.IntN(4) {
 			l.at(l.when(storm), "requeue %s/%d", apps[l.IntN(len(apps))], 1+l.IntN(4))
 		}
-		g.lines = append(g.lines, l.lines...)
+		g.add(l)
 	}
 	if seed%6 == 1 { // by chances of their own, and not if running jobs cannot be changed
 		o := &storming{Rand: rand.New(rand.NewPCG(seed, 17))}
@@ -94,24 +97,24 @@ func Storm(seed uint64) string {
 		began := o.when(storm / 2)
 		o.at(began, "answers %ds %ds", least, min(least+1+o.IntN(10), 29))
 		o.at(began+o.when(storm-began), "answers promptly")
-		g.lines = append(g.lines, o.lines...)
+		g.add(o)
 	}
 	if seed%3 == 1 { // by chances of their own
 		m := &storming{Rand: rand.New(rand.NewPCG(seed, 17)), nodes: nodes}
 		m.hostile(apps)
-		g.lines = append(g.lines, m.lines...)
+		g.add(m)
 	}
 	d := &storming{Rand: rand.New(rand.NewPCG(seed, 21)), nodes: nodes} // by chances of their own
 	head[3] += " max_delay=" + d.pick("0s", "1m", "5m", "20m", "1h")
 	d.ahead()
-	g.lines = append(g.lines, d.lines...)
+	g.add(d)
 	if seed%4 == 3 { // by chances of their own
 		r := &storming{Rand: rand.New(rand.NewPCG(seed, 18)), nodes: nodes}
 		for i := range 1 + r.IntN(3) {
 			r.greedy(i)
 		}
 		head[3] += fmt.Sprintf(" max_holds=%d shares=user:%d:%d:%d", 2+r.IntN(30), 1+r.IntN(100), 1+r.IntN(100), 1+r.IntN(100))
-		g.lines = append(g.lines, r.lines...)
+		g.add(r)
 	}
 	if seed%7 == 0 { // running jobs cannot be changed
 		g.at(0, "plugin account")
@@ -127,7 +130,7 @@ func Storm(seed uint64) string {
 	for _, n := range g.down {
 		head = append(head, fmt.Sprintf("%v up n%d", storm, n))
 	}
-	head = append(head, fmt.Sprintf("%v boot", storm), fmt.Sprintf("%v start", storm), fmt.Sprintf("%v end clean", storm+calm+g.deaf))
+	head = append(head, fmt.Sprintf("%v boot", storm), fmt.Sprintf("%v start", storm), fmt.Sprintf("%v end clean", storm+max(calm, g.work)+g.deaf))
 	return strings.Join(head, "\n") + "\n"
 }
 
@@ -156,7 +159,17 @@ type storming struct {
 	lines []timed
 	down  []int
 	deaf  time.Duration // how long jobs run that never call next: they end by their limits
+	work  time.Duration // how long all others run, one after the other
 }
+
+// add adds what another one has made.
+func (g *storming) add(o *storming) {
+	g.lines = append(g.lines, o.lines...)
+	g.work += o.work
+}
+
+// lasts notes how long a step or a job lasts at most, with the time that it takes to begin.
+func (g *storming) lasts(most time.Duration) { g.work += most + 30*time.Second }
 
 func (g *storming) pick(of ...string) string { return of[g.IntN(len(of))] }
 
@@ -182,6 +195,7 @@ func (g *storming) app(i int) string {
 		case 1: // late
 			lasts = append(lasts, fmt.Sprintf("%d:%ds", k+1, seconds+g.IntN(200)))
 		}
+		g.lasts(time.Duration(seconds+200) * time.Second)
 	}
 	asked := strings.Join(profile, ",")
 	molds := g.IntN(6) == 0
@@ -240,6 +254,7 @@ func (g *storming) demanding(i int) {
 	} else if g.IntN(3) == 0 {
 		profile += fmt.Sprintf(",%d@%dm", 1+g.IntN(g.nodes), 1+g.IntN(10))
 	}
+	g.lasts(40 * time.Minute)
 	g.at(g.when(storm/2), "submit demand%d %s user=%s drive=%s limit=%dm%s acts=%s", i, profile, g.pick("alice", "bob"), g.pick("auto", "companion"), 60+g.IntN(60), claim, strings.Join(acts, ","))
 }
 
@@ -252,6 +267,7 @@ func (g *storming) malleable(i int) {
 		if sizes == "multiple:2" {
 			least = 2
 		}
+		g.lasts(20 * time.Minute)
 		profile = append(profile, fmt.Sprintf("%d-%d@%ds", least, max(2*least, least+g.IntN(g.nodes-least+1)), 30+g.IntN(900)))
 	}
 	var says []string
@@ -288,9 +304,11 @@ func (g *storming) hasty(i int) {
 // ahead has alice keep nodes for growths far ahead, and others submit jobs that last longer.
 func (g *storming) ahead() {
 	for i := range 1 + g.IntN(2) {
+		g.lasts(110 * time.Minute)
 		g.at(g.when(storm/2), "submit ahead%d 1@%dm,%d@%dm user=alice limit=200m", i, 20+g.IntN(70), 2+g.IntN(g.nodes-1), 1+g.IntN(20))
 	}
 	for i := range 2 + g.IntN(7) {
+		g.lasts(10 * time.Minute)
 		g.at(g.when(storm), "stock held%d %d %dm %ds user=%s", i, 1+g.IntN(g.nodes), 10+g.IntN(120), 60+g.IntN(540), g.pick("bob", "mallory"))
 	}
 }
@@ -298,7 +316,9 @@ func (g *storming) ahead() {
 // greedy submits a job that wants more held than its share: many growths, or most nodes.
 func (g *storming) greedy(i int) {
 	profile := fmt.Sprintf("1@%ds", 60+g.IntN(3600))
+	g.lasts(time.Hour)
 	for range 1 + g.IntN(2)*g.IntN(40) {
+		g.lasts(2 * time.Minute)
 		profile += fmt.Sprintf(",%d@%ds,1@%ds", g.nodes-g.IntN(min(g.nodes-1, 3)), 5+g.IntN(60), 5+g.IntN(60))
 	}
 	g.at(g.when(storm/2), "submit greedy%d %s user=%s limit=180m drive=%s", i, profile, g.pick("alice", "alice", "bob"), g.pick("auto", "companion"))

@@ -87,6 +87,7 @@ func SafeWith(c *state.Core, s *state.Snapshot, j *state.Job, at int64, nodes []
 // admit delays queued jobs with claims until it is safe to begin them, the most urgent first.
 func admit(c *state.Core, s *state.Snapshot, list []slurm.Candidate, now int64) {
 	var begun []claimant
+	queued := false // begun has jobs that could begin now
 	for i := range list {
 		cand := &list[i]
 		j := cand.Job
@@ -96,12 +97,14 @@ func admit(c *state.Core, s *state.Snapshot, list []slurm.Candidate, now int64) 
 		if begun == nil {
 			begun = Claimants(c, s, j, now)
 		}
+		c.Moves = c.Moves || queued // their time ends later in every second
 		at, one := safeFrom(c, s, cand, begun)
 		if at > cand.Earliest {
 			cand.Earliest = at
 			j.WaitsFor(state.Because(state.WhyClaimsConflict))
 		}
 		begun = append(begun, claimant{one, at, at + slurm.Seconds(cand.Record.TimeLimit)})
+		queued = c.ReachedSecond(now, at) || queued
 	}
 }
 
