@@ -62,8 +62,9 @@ All of sbatch's options work, on the command line, in SBATCH_ variables and on
 --nodes, --array, --reservation, heterogeneous jobs, resources per socket or per GPU.
 --gres, --gpus-per-node, --gpus-per-task (with --ntasks-per-node) and --gpus (if the
 first step's nodes divide it) apply to every node of every step. --time is optional;
-it is for the whole job, and must not be shorter than the profile (with --malleable,
-its default is the partition's). --begin is the earliest start. sbatch's own
+it is for the whole job, and must not be shorter than the profile (of a chain, for
+each job, and not shorter than the longest step; with --malleable, its default is
+the partition's). --begin is the earliest start. sbatch's own
 --profile=all|none|energy|task|... goes to sbatch.
 
 Help options:

@@ -16,10 +16,15 @@ func Sizes(p planner.Profile) []int {
 func Minutes(p planner.Profile, chain bool) int64 {
 	seconds := p.Duration()
 	if chain {
-		seconds = 0
-		for _, step := range p {
-			seconds = max(seconds, step.Duration)
-		}
+		seconds = Longest(p)
 	}
 	return (seconds + 59) / 60
+}
+
+// Longest returns how long a profile's longest step takes, in seconds.
+func Longest(p planner.Profile) (seconds int64) {
+	for _, step := range p {
+		seconds = max(seconds, step.Duration)
+	}
+	return seconds
 }

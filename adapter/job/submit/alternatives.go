@@ -61,7 +61,7 @@ func (s site) checkAlternative(ctx context.Context, one submission) (submission,
 		return one, err
 	}
 	var err error
-	if one.userTime, err = one.options.checkTime(p); err != nil {
+	if one.userTime, err = one.checkTime(); err != nil {
 		return one, err
 	}
 	return s.fit(ctx, one)
@@ -72,7 +72,7 @@ func (s site) checkAlternative(ctx context.Context, one submission) (submission,
 func (r submission) choose(m request.Moldable) (_ submission, err error) {
 	k := m.Submitted()
 	r.request.Profile = m.Alternatives[k]
-	if r.userTime, err = r.options.checkTime(r.request.Profile); err != nil {
+	if r.userTime, err = r.checkTime(); err != nil {
 		return r, err
 	}
 	if r.request.Nodes, err = r.options.nodeList(r.request.Profile); err != nil {

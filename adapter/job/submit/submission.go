@@ -138,7 +138,7 @@ func (r *submission) readOptions(now time.Time) (err error) {
 	if r.request.Nodes, err = r.options.nodeList(r.request.Claimed()); err != nil && r.request.Moldable == nil {
 		return err
 	}
-	if r.userTime, err = r.options.checkTime(r.request.Profile); err != nil && r.request.Moldable == nil {
+	if r.userTime, err = r.checkTime(); err != nil && r.request.Moldable == nil {
 		return err
 	}
 	if o, ok := r.options.last("begin"); ok {

@@ -83,9 +83,9 @@ func TestChainWords(t *testing.T) {
 			"--nodes=2 --exclusive --comment=evo:v2;p=2@10m,5@30m;d=chain;i=1;; --time=11 --begin=" + ParkedUntil + " job.sh",
 			"--nodes=5 --exclusive --comment=evo:v2;p=2@10m,5@30m;d=chain;i=2;f=7;; --time=31 --begin=" + ParkedUntil + " --dependency=afterok:8 --kill-on-invalid-dep=yes --open-mode=append job.sh",
 		}},
-		{"--profile=2@10m,1@1h --drive=chain -d afterany:3 --export=A,B=2 --open-mode=truncate -t 90 job.sh", "", []string{
-			"-d afterany:3 --export=A,B=2 --open-mode=truncate -t 90 --nodes=2 --exclusive --comment=evo:v2;p=2@10m,1@1h;d=chain;i=1;; --time=11 --begin=" + ParkedUntil + " --export=A,B=2,EVO_STEP=1,EVO_STEPS=2 job.sh",
-			"-d afterany:3 --export=A,B=2 --open-mode=truncate -t 90 --nodes=1 --exclusive --comment=evo:v2;p=2@10m,1@1h;d=chain;i=2;f=7;; --time=61 --begin=" + ParkedUntil + " --export=A,B=2,EVO_STEP=2,EVO_STEPS=2 --dependency=afterok:8 --kill-on-invalid-dep=yes job.sh",
+		{"--profile=2@10m,1@1h --drive=chain -d afterany:3 --export=A,B=2 --open-mode=truncate -t 60 job.sh", "", []string{
+			"-d afterany:3 --export=A,B=2 --open-mode=truncate -t 60 --nodes=2 --exclusive --comment=evo:v2;p=2@10m,1@1h;d=chain;i=1;; --time=11 --begin=" + ParkedUntil + " --export=A,B=2,EVO_STEP=1,EVO_STEPS=2 job.sh",
+			"-d afterany:3 --export=A,B=2 --open-mode=truncate -t 60 --nodes=1 --exclusive --comment=evo:v2;p=2@10m,1@1h;d=chain;i=2;f=7;; --time=60 --begin=" + ParkedUntil + " --export=A,B=2,EVO_STEP=2,EVO_STEPS=2 --dependency=afterok:8 --kill-on-invalid-dep=yes job.sh",
 		}},
 		{"--profile=1@10m,2@10m --drive=chain job.sh", "#SBATCH --gpus=2", []string{
 			"--nodes=1 --exclusive --comment=evo:v2;p=1@10m,2@10m;d=chain;i=1;; --time=11 --begin=" + ParkedUntil + " --gpus=2 --gpus-per-node=2 job.sh",

@@ -6,7 +6,9 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/evoslurm/evoslurm/adapter/internal/drivemode"
 	"github.com/evoslurm/evoslurm/adapter/internal/legible"
+	"github.com/evoslurm/evoslurm/adapter/job/request"
 	"github.com/evoslurm/evoslurm/planner"
 )
 
@@ -52,10 +54,10 @@ func timeLimit(steps planner.Profile, limit planner.ExpandLimit) int64 {
 	return minutes(seconds)
 }
 
-// checkTime checks that the user's own time limit, if any, is not shorter than the profile. It
-// returns the limit in minutes, or 0.
-func (l layers) checkTime(profile planner.Profile) (int64, error) {
-	o, given := l.last("time")
+// checkTime checks that the user's own time limit, if any, is not shorter than the profile, or than the longest step of
+// a chain, whose jobs each have that limit. It returns the limit in minutes, or 0.
+func (r submission) checkTime() (int64, error) {
+	o, given := r.options.last("time")
 	if !given || !o.HasValue {
 		return 0, nil
 	}
@@ -63,9 +65,13 @@ func (l layers) checkTime(profile planner.Profile) (int64, error) {
 	if err != nil {
 		return 0, fmt.Errorf("%s: %w", o, err)
 	}
-	if need := minutes(profile.Duration()); limit < need {
-		return 0, fmt.Errorf("%s: shorter than the profile, which takes %s; give at least --time=%s, or none",
-			o, planner.FormatDuration(profile.Duration()), formatMinutes(need))
+	what, takes := "profile", r.request.Profile.Duration()
+	if r.request.Drive == drivemode.Chain {
+		what, takes = "chain's longest step", request.Longest(r.request.Profile)
+	}
+	if need := minutes(takes); limit < need {
+		return 0, fmt.Errorf("%s: shorter than the %s, which takes %s; give at least --time=%s, or none",
+			o, what, planner.FormatDuration(takes), formatMinutes(need))
 	}
 	return limit, nil
 }

@@ -60,13 +60,14 @@ func TestFormatMinutes(t *testing.T) {
 }
 
 func TestCheckTime(t *testing.T) {
-	profile := planner.Profile{{Duration: 600, Nodes: 2}, {Duration: 1801, Nodes: 5}}
 	for _, c := range []struct {
 		words  string
 		want   int64
 		reason string
 	}{
 		{"", 0, ""},
+		{"--drive=chain --time=31", 31, ""}, // of the job of each step
+		{"--drive=chain --time=30", 0, "shorter than the chain's longest step, which takes 30m1s; give at least --time=31"},
 		{"--time=41", 41, ""},
 		{"-t 40:01", 41, ""},
 		{"--time=inf", 0, "not understood"},
@@ -74,12 +75,8 @@ func TestCheckTime(t *testing.T) {
 		{"--time=40", 0, "shorter than the profile, which takes 40m1s; give at least --time=41"},
 		{"--time=10 --time=50", 50, ""},
 	} {
-		line, err := newOptionTable().Parse(strings.Fields(c.words), "")
-		if err != nil {
-			t.Fatal(err)
-		}
-		got, err := layers{command: line.Options}.checkTime(profile)
-		if (err == nil) != (c.reason == "") || got != c.want || err != nil && !strings.Contains(err.Error(), c.reason) {
+		r, err := build("--profile=2@10m,5@30m1s "+c.words+" job.sh", "")
+		if got := r.userTime; (err == nil) != (c.reason == "") || err == nil && got != c.want || err != nil && !strings.Contains(err.Error(), c.reason) {
 			t.Errorf("%q: %d, %v, want %d, %q", c.words, got, err, c.want, c.reason)
 		}
 	}
