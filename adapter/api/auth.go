@@ -154,7 +154,11 @@ func (a *authenticator) prove(w http.ResponseWriter, r *http.Request, status int
 	defer free()
 	credential, err := a.munge.Encode(r.Context(), sl.target.answer(sl.credential, status, body), credentialTTL)
 	if err != nil {
-		a.log.WithError(err).Warn("cannot prove an answer by MUNGE")
+		level := logrus.WarnLevel
+		if r.Context().Err() != nil {
+			level = logrus.DebugLevel // the caller has hung up
+		}
+		a.log.WithError(err).Log(level, "cannot prove an answer by MUNGE")
 		return
 	}
 	w.Header().Set(answerHeader, credential)

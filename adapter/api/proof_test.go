@@ -17,6 +17,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/sirupsen/logrus"
 )
 
 // proving returns a server that proves its answers as a Server does.
@@ -203,6 +205,22 @@ func TestClusterNotKnown(t *testing.T) {
 	}
 	if _, err := c.Job(t.Context(), 12); err != nil {
 		t.Error(err)
+	}
+}
+
+// TestCallerLeaves checks that a caller that hangs up before its answer is proved leaves no warning.
+func TestCallerLeaves(t *testing.T) {
+	log, out := logrus.New(), &strings.Builder{}
+	log.Out = out
+	a := (&Server{Munge: munged, Log: log}).authenticator()
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	r := httptest.NewRequest(http.MethodGet, "/", nil).WithContext(context.WithValue(ctx, sealKey{}, &seal{credential: "MUNGE:x:"}))
+	for range 64 { // a slot for munge or the end of the context, by chance
+		a.prove(httptest.NewRecorder(), r, 200, nil)
+	}
+	if out.Len() > 0 {
+		t.Error(out)
 	}
 }
 
