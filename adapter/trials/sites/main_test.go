@@ -40,6 +40,14 @@ func TestMain(m *testing.M) {
 		}
 		os.Exit(code)
 	}
+	path := *out
+	if path != "" && !filepath.IsAbs(path) {
+		path = filepath.Join(*top, path)
+	}
+	if err := OpenDocument(path); err != nil {
+		fmt.Fprintln(os.Stderr, "-sites.out:", err)
+		os.Exit(1)
+	}
 	rig.Main(func(dir string) int {
 		bin = dir
 		code := m.Run()
@@ -47,11 +55,7 @@ func TestMain(m *testing.M) {
 			fmt.Println()
 			WriteTable(os.Stdout, results)
 		}
-		if *out != "" && len(results) > 0 {
-			path := *out
-			if !filepath.IsAbs(path) {
-				path = filepath.Join(*top, path)
-			}
+		if path != "" && len(results) > 0 {
 			if err := WriteDocument(path, results, time.Now()); err != nil {
 				fmt.Fprintln(os.Stderr, err)
 				return 1

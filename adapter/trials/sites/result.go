@@ -83,6 +83,19 @@ func ordered(results []Result) []Result {
 // Heading begins the part of slurmctl/MATRIX.md that is about sites.
 const Heading = "## Real sites\n"
 
+// OpenDocument fails if no document can be written at path, before the sites take their time. It creates one that is
+// missing. Without a path, it does nothing.
+func OpenDocument(path string) error {
+	if path == "" {
+		return nil
+	}
+	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o644)
+	if err != nil {
+		return err
+	}
+	return f.Close()
+}
+
 // WriteDocument writes the dated table into the document at path, in the place of the
 // one that is there.
 func WriteDocument(path string, results []Result, day time.Time) error {

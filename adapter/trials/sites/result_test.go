@@ -1,6 +1,7 @@
 package sites
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"slices"
@@ -51,6 +52,17 @@ func TestDocument(t *testing.T) {
 	want := "| " + first + " | 1→3→1 | companion | passed |\n|  | too large |  | refused: MaxNodes=6 |\n| " + second + " | 1→3→1 |  | **failed**: a\\|b |\n| stepmgr (Slurm 24.11.5) | all |  | skipped: no mirror |\n"
 	if !strings.Contains(got, want) || !strings.Contains(got, "- **"+second+"**: ") {
 		t.Errorf("the table is\n%s\nwant in it\n%s", got, want)
+	}
+}
+
+// TestMissingDocument checks that a missing document is created before the sites are tried, or refused then.
+func TestMissingDocument(t *testing.T) {
+	dir := t.TempDir()
+	if err := OpenDocument(dir + "/missing/MATRIX.md"); err == nil {
+		t.Error("a document in a missing folder is not refused")
+	}
+	if err := errors.Join(OpenDocument(dir+"/MATRIX.md"), WriteDocument(dir+"/MATRIX.md", nil, time.Now())); err != nil {
+		t.Error(err)
 	}
 }
 
