@@ -7,11 +7,12 @@ import (
 
 // The releases between which growth by merge was tried on real clusters, and the first release that
 // resized a job repeatedly without slurmdbd. 22.05 needs slurmdbd; the releases in between were not
-// tried.
+// tried. 20.11 does not contact idle nodes.
 const (
 	firstMergeRelease     = 2011
 	lastMergeRelease      = 2605
 	firstResizeWithoutDBD = 2411
+	firstContact          = 2108
 )
 
 // prologContain lists the PrologFlags under which every job has an extern step: Contain and the
@@ -79,6 +80,12 @@ func ResizeNeedsSlurmdbd(cfg Config) bool {
 func ResizesOnce(cfg Config) bool {
 	release, err := parseRelease(cfg.Version)
 	return err == nil && release < firstResizeWithoutDBD && cfg.AccountingStorageType() != "slurmdbd"
+}
+
+// ContactsIdle reports whether Contact has an effect on this release, or may have.
+func ContactsIdle(cfg Config) bool {
+	release, err := parseRelease(cfg.Version)
+	return err != nil || release >= firstContact
 }
 
 // parseRelease returns the release as a number: "22.05.8" is 2205.

@@ -96,8 +96,9 @@ func (d *doctor) cluster(ctx context.Context) {
 	}
 	d.version(ctx, sc)
 	d.clock(ctx)
-	d.rights(ctx, sc)
+	level := d.rights(ctx, sc)
 	d.expansion(sc)
+	d.shrinks(sc, level)
 	d.stepManagers(sc)
 	d.priorities(sc)
 	d.accounting(sc)
@@ -165,11 +166,12 @@ func (d *doctor) clock(ctx context.Context) {
 	}
 }
 
-func (d *doctor) rights(ctx context.Context, sc slurmctl.Config) {
+// rights returns as what the caller acts in Slurm: root, SlurmUser, or an admin level; "" if that is not known.
+func (d *doctor) rights(ctx context.Context, sc slurmctl.Config) string {
 	me, err := user.Current()
 	if err != nil {
 		d.add("rights", warn, err.Error(), "")
-		return
+		return ""
 	}
 	slurmUser, slurmUID, err := sc.SlurmUser()
 	uid := fmt.Sprint(os.Geteuid())
@@ -177,10 +179,10 @@ func (d *doctor) rights(ctx context.Context, sc slurmctl.Config) {
 	switch {
 	case uid == "0":
 		d.add("rights", ok, "root: may do all that the sidecar does", "")
-		return
+		return "root"
 	case err == nil && uid == fmt.Sprint(slurmUID):
 		d.add("rights", warn, fmt.Sprintf("%s is SlurmUser: may change all jobs and hold nodes, submit for itself only", slurmUser), root)
-		return
+		return "SlurmUser"
 	}
 	level, err := d.slurm.AdminLevel(ctx, me.Username)
 	switch {
@@ -191,6 +193,31 @@ func (d *doctor) rights(ctx context.Context, sc slurmctl.Config) {
 	default:
 		d.add("rights", warn, fmt.Sprintf("%s is %s: may change all jobs and hold nodes, submit for itself only", me.Username, level), root)
 	}
+	return level
+}
+
+// shrinks reports whether the sidecar, with the caller's rights, mends that Slurm refuses nodes from which a job was
+// shrunk (docs/slurm-bugs.md, 5).
+func (d *doctor) shrinks(sc slurmctl.Config, level string) {
+	const name, detail = "shrinks", "after an exclusive job is killed on a node from which a job was shrunk, Slurm refuses the node for up to a third of SlurmdTimeout (%s)"
+	const remedy = "; or set a smaller SlurmdTimeout in slurm.conf, or drive: companion (docs/slurm-bugs.md, 5)"
+	_, always := slurmctl.StepMgr(sc)
+	why, instead := "", ""
+	switch {
+	case always || sc.Has("disable_job_shrink"):
+		d.add(name, ok, "no job gives back a part of its nodes", "")
+		return
+	case !slurmctl.ContactsIdle(sc):
+		why, instead = "Slurm "+sc.Version+" asks no such node to answer", "use Slurm 22.05 or later"
+	case level == "" || level == "None":
+		why, instead = "the sidecar has such nodes answer only as root, SlurmUser, or an administrator", "run doctor as the sidecar's user"
+	case level == "Operator":
+		why, instead = "an operator cannot have it answer", "run the sidecar as root"
+	default:
+		d.add(name, ok, "the sidecar has nodes answer from which it shrank jobs", "")
+		return
+	}
+	d.add(name, warn, fmt.Sprintf(detail+", and ", sc.Values["SlurmdTimeout"])+why, instead+remedy)
 }
 
 // stepManagers checks whether jobs have a step manager, with which nodes are given back by whole

@@ -27,6 +27,30 @@ func TestSlurmdbd(t *testing.T) {
 	}
 }
 
+// TestShrinks checks that doctor names sites on which a node stays refused after a shrink, and what helps.
+func TestShrinks(t *testing.T) {
+	for _, c := range []struct {
+		version, level, params string
+		want                   result
+		detail, remedy         string
+	}{
+		{"22.05.8", "root", "", ok, "has nodes answer", ""},
+		{"24.11.5", "SlurmUser", "", ok, "has nodes answer", ""},
+		{"22.05.8", "Administrator", "", ok, "has nodes answer", ""},
+		{"22.05.8", "Operator", "", warn, "SlurmdTimeout (300 sec), and an operator cannot", "as root; or set a smaller SlurmdTimeout"},
+		{"22.05.8", "None", "", warn, "only as root", "run doctor as the sidecar's user"},
+		{"20.11.4", "root", "", warn, "Slurm 20.11.4 asks no such node", "use Slurm 22.05 or later; or"},
+		{"20.11.4", "root", "disable_job_shrink", ok, "no job gives back", ""},
+	} {
+		d := &doctor{}
+		d.shrinks(slurmctl.Config{Version: c.version, Values: map[string]string{"SchedulerParameters": c.params, "SlurmdTimeout": "300 sec"}}, c.level)
+		got := d.Checks[0]
+		if got.Result != c.want || !strings.Contains(got.Detail, c.detail) || !strings.Contains(got.Remedy, c.remedy) || (c.remedy == "") != (got.Remedy == "") {
+			t.Errorf("Slurm %s as %s: %+v, want %s, %q, %q", c.version, c.level, got, c.want, c.detail, c.remedy)
+		}
+	}
+}
+
 func TestStepManagers(t *testing.T) {
 	for _, c := range []struct {
 		version, prolog, params string

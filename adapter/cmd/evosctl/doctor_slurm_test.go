@@ -57,7 +57,7 @@ func TestDoctor(t *testing.T) {
 	}
 	want := map[string]result{
 		"configuration": ok, "MUNGE": ok, "Slurm commands": ok, "slurmctld": ok, "Slurm's version": ok, "clock": ok,
-		"rights": rights, "permit_job_expansion": ok, "disable_job_shrink": ok, "PrologFlags": ok, "Epilog": ok, "stepmgr": ok, "GRES": ok,
+		"rights": rights, "permit_job_expansion": ok, "disable_job_shrink": ok, "PrologFlags": ok, "Epilog": ok, "stepmgr": ok, "GRES": ok, "shrinks": rights,
 		"slurmdbd": warn, "nodes": ok, "partition main": ok, "power saving": ok, "priorities": ok, "sidecar": warn, // the sidecar by hand never looks at Slurm
 	}
 	r, status := s.diagnose(slurmtest.Root)
