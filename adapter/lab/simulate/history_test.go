@@ -2,6 +2,7 @@ package simulate
 
 import (
 	"flag"
+	"io"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -9,6 +10,10 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/evoslurm/evoslurm/adapter/internal/config"
+	"github.com/evoslurm/evoslurm/planner"
+	"github.com/evoslurm/evoslurm/slurmctl/slurmsim"
 )
 
 var rewrite = flag.Bool("rewrite", false, "write what comes of the histories into their files")
@@ -50,6 +55,22 @@ func TestHistoriesAtRest(t *testing.T) {
 			t.Errorf("with all polls (-) and without some (+):\n%s", diff)
 		}
 	})
+}
+
+// TestRestAfterRestart checks that a queued job does not keep a restarted sidecar from resting.
+func TestRestAfterRestart(t *testing.T) {
+	h, set := newHistory(io.Discard), setting{config: config.Default()}
+	if err := set.read("cluster nodes=2\n0s stock other 2 60m 50m\n10s submit a 2@10m\n1m kill\n1m start\n40m end"); err != nil {
+		t.Fatal(err)
+	}
+	cluster := slurmsim.New(set.options)
+	defer cluster.Close()
+	noX, _ := planner.StrategyByName("noX")
+	h.s = &Sidecar{Cluster: cluster, Database: NewDatabase(), Config: set.config, Strategy: noX, Watch: h.watch, Skip: true}
+	h.s.Start()
+	if err := h.playAll(set.events); err != nil || h.s.Polls > 200 {
+		t.Errorf("%d polls, %d skipped: %v", h.s.Polls, h.s.skipped, err)
+	}
 }
 
 // TestHistories plays testdata/histories. The sidecar must do what is written there, and replaying

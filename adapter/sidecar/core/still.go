@@ -55,7 +55,7 @@ const longestRest = 24 * time.Hour
 func unsettled(c *state.Core) bool {
 	p, q := &c.Pace, &c.Quiet
 	switch {
-	case talk.Changing(c), c.Snapshot == nil, c.LastErr != nil, c.Planning, c.Strategy.Plugin, c.Looking != nil, c.Stopping, len(c.Work.Pending) > 0:
+	case talk.Changing(c), c.Snapshot == nil, c.LastErr != nil, c.Planning, c.Looking != nil, c.Stopping, len(c.Work.Pending) > 0:
 	case p.Polling, p.AtNodes, p.Urgent, p.Waiting >= 0, p.Pause > 0, !c.NextCycle.Equal(p.Begun.Add(c.Config.PollInterval)):
 	case q.Refitted, !q.Acted.Before(p.Begun):
 	case len(c.Intruders) > 0, len(c.Leaks) > 0, len(c.Unwilling) > 0, c.Power.On:
@@ -73,7 +73,7 @@ func unsettled(c *state.Core) bool {
 // moves reports whether something about a job is under way, or must be watched in every poll.
 func moves(c *state.Core, j *state.Job) bool {
 	switch {
-	case j.Busy, j.Unwritten, j.Ending, j.Kept != nil, follow.IsSuspended(j), j.Recount, j.Configuring, j.Extend, j.Asked == nil, len(j.Expanders) > 0:
+	case j.Busy, j.Unwritten, j.Ending, j.Kept != nil, follow.IsSuspended(j), j.Recount && j.Runs(), j.Configuring, j.Extend, j.Asked == nil, len(j.Expanders) > 0:
 	case adopt.IsMalleable(j) && j.Runs():
 	case j.Touched.After(c.Pace.Begun): // the poll does not show it
 	default:
