@@ -43,7 +43,7 @@ func ReadAsked(c *state.Core, r *slurmctl.Job, p planner.Profile) (state.Request
 	if read.Known || !c.Reached(c.Now, read.Again) || !c.RoomToRead(r.UID) || !c.Work.RoomFor(r.UID) {
 		return *read, read.Known
 	}
-	if c.Ask(nil, fmt.Sprint("request ", id), state.KindRequest, msg.Task{Command: readRequest(c, r, p)}, state.Args{Started: r.StartTime, Of: id, UID: r.UID}) {
+	if c.Ask(nil, fmt.Sprint("request ", id), state.KindRequest, msg.Task{Command: readRequest(c, r, p)}, state.Args{Begun: c.Now, Started: r.StartTime, Of: id, UID: r.UID}) {
 		c.Asked[id] = read
 	}
 	return state.RequestRead{}, false
@@ -78,7 +78,7 @@ func SettleRequest(c *state.Core, _ *state.Job, p *state.Pending, o msg.Outcome)
 	}
 	answer, _ := o.Result.(msg.Asked)
 	read.Request, read.User, read.UserErr, read.Err = answer.Request, answer.User, answer.UserErr, o.Err
-	read.Script, read.SuspendedBefore = answer.Script, suspendedFor(c, p.Args.Started, answer.Used)
+	read.Script, read.SuspendedBefore = answer.Script, suspendedFor(p.Args.Begun, p.Args.Started, answer.Used)
 	if read.Why() == nil || read.Tries+1 >= AskTries || errors.Is(o.Err, msg.ErrSiteRefuses) {
 		read.Known = true
 		c.NextCycle = c.Now

@@ -38,10 +38,10 @@ func MayBring(c *state.Core, r *slurmctl.Job, j *state.Job) bool {
 	return r.UID == j.UID || plan.IsSelf(c, r)
 }
 
-// suspendedFor returns how long a job was suspended that began at `started` and has run for `used`, or 0 if
-// that is not known.
-func suspendedFor(c *state.Core, started time.Time, used time.Duration) time.Duration {
-	suspended := c.Now.Sub(started) - used
+// suspendedFor returns how long a job was suspended at least that began at `started` and had run for `used`, or 0 if
+// that is not known. Slurm was asked at `asked`; the answer may have taken long.
+func suspendedFor(asked, started time.Time, used time.Duration) time.Duration {
+	suspended := asked.Sub(started) - used
 	if used <= 0 || started.IsZero() || suspended < state.ClockSlack {
 		return 0
 	}

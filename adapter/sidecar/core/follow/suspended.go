@@ -86,7 +86,7 @@ func RecountSuspension(c *state.Core, j *state.Job) {
 
 // recountParts asks for each of the job's parts in turn; longest is the longest suspension so far.
 func recountParts(c *state.Core, j *state.Job, parts []state.StartedPart, longest time.Duration) {
-	c.Ask(j, "", state.KindTimeUsed, msg.Task{Command: msg.ReadTimeUsed{parts[0].Job}}, state.Args{Started: parts[0].Started, Parts: parts[1:], Longest: longest})
+	c.Ask(j, "", state.KindTimeUsed, msg.Task{Command: msg.ReadTimeUsed{parts[0].Job}}, state.Args{Begun: c.Now, Started: parts[0].Started, Parts: parts[1:], Longest: longest})
 }
 
 // SettleTimeUsed records how long one of the job's parts has run.
@@ -99,7 +99,7 @@ func SettleTimeUsed(c *state.Core, j *state.Job, p *state.Pending, o msg.Outcome
 		j.WaitUntil(c.Now.Add(state.AgainAfter))
 		return
 	case o.Err == nil && known && !p.Args.Started.IsZero():
-		longest = max(longest, c.Now.Sub(p.Args.Started)-used)
+		longest = max(longest, p.Args.Begun.Sub(p.Args.Started)-used) // at least: the answer may have taken long
 	}
 	if len(p.Args.Parts) > 0 {
 		recountParts(c, j, p.Args.Parts, longest)
