@@ -48,6 +48,8 @@ func ActOn(c *state.Core, s *state.Snapshot, j *state.Job, now time.Time) {
 		c.Moves = true
 		if c.Passed(now, j.Touched.Add(adopt.StartWait)) && j.Record.State == slurmctl.Pending || follow.KeptStart(c, s, &j.Record, j.Touched) {
 			follow.Park(c, j, &j.Record, row.Queued)
+		} else {
+			doubtCounts(c, s, j, now)
 		}
 	case row.Waiting:
 		transition(c, s, j, now)

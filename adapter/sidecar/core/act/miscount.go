@@ -4,8 +4,10 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/msg"
+	"github.com/evoslurm/evoslurm/adapter/sidecar/core/slurm"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/state"
 	"github.com/evoslurm/evoslurm/slurmctl"
 )
@@ -21,6 +23,22 @@ func miscounted(c *state.Core, j *state.Job, do msg.Shrink) {
 			for _, n := range left {
 				c.Shrunk[n] = state.Miscount{Asked: c.Shrunk[n].Asked}
 			}
+		}
+	}
+}
+
+// startPatience is how long Slurm may leave a released job waiting for idle nodes until their counts are doubted. The
+// sidecar may have been restarted since it shrank a job there.
+const startPatience = 5 * time.Second
+
+// doubtCounts has the nodes contacted on which Slurm does not start a job. See ContactIdle.
+func doubtCounts(c *state.Core, s *state.Snapshot, j *state.Job, now time.Time) {
+	if len(j.Plan) == 0 || slurmctl.KindOf(j.Record.Reason) != slurmctl.NodesReason || !slurm.Free(s, j.Plan[0].Nodes) || !c.Passed(now, j.Touched.Add(startPatience)) {
+		return
+	}
+	for _, n := range j.Plan[0].Nodes {
+		if asked := c.Shrunk[n].Asked; asked.Before(j.Touched) {
+			c.Shrunk[n] = state.Miscount{Used: true, Asked: asked}
 		}
 	}
 }
