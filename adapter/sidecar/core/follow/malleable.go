@@ -94,7 +94,7 @@ func addLent(c *state.Core, o *msg.Occupancy, s *state.Snapshot, j *state.Job, n
 		return
 	}
 	names := Lent(j)
-	if o := OfferAt(j); o != nil && o.State == OfferAccepted && o.Grows() {
+	if o := OfferAt(j); o != nil && o.Grows() && (o.State == OfferAccepted || o.State == OfferOpen && Approach(c) == malleable.PRA) {
 		names = append(names, msg.Without(o.Wanted(), j.Nodes())...)
 	}
 	for _, name := range names {
