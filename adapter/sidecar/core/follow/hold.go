@@ -47,10 +47,10 @@ func LimitOf(c *state.Core, j *state.Job, i int) int64 {
 	return plan.LimitOfAs(c, j, i, choice)
 }
 
-// Forsake ends a job's plan with its current step.
+// Forsake ends a job's plan with its current step, or with its first one if Slurm is starting it.
 func Forsake(c *state.Core, j *state.Job, end int64) {
-	plan := slices.Clone(j.Plan[:j.Step])
-	plan[j.Step-1].End = end
+	plan := slices.Clone(j.Plan[:max(j.Step, 1)])
+	plan[len(plan)-1].End = end
 	c.StorePlan(j, plan)
 	j.Forsake()
 }

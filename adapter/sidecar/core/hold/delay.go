@@ -98,17 +98,22 @@ func heldFrom(c *state.Core, s *state.Snapshot) []int64 {
 	return from
 }
 
-// heldGains lists the coming growths of a running job with a hold in place.
+// heldGains lists the coming growths of a job with a hold in place, if the job runs, or is about to.
 func heldGains(c *state.Core, j *state.Job) (held []state.Gain) {
-	if !j.Runs() || j.Kept != nil {
+	if !j.Runs() && !isAboutToRun(j) || j.Kept != nil {
 		return nil
 	}
 	for _, g := range Gained(j) {
-		if inPlace(c, j, g.Step) {
+		if g.Step > 1 && inPlace(c, j, g.Step) {
 			held = append(held, g)
 		}
 	}
 	return held
+}
+
+// isAboutToRun reports whether Slurm is starting the job that will get the nodes of all steps.
+func isAboutToRun(j *state.Job) bool {
+	return j.State == row.Starting && j.Mode.CarriesNodes && len(j.Plan) > 0
 }
 
 // idleHeld returns the number of idle nodes, held or not, or 0 if no idle node is held.
@@ -170,7 +175,7 @@ func isHeldUp(c *state.Core, s *state.Snapshot, p *slurm.Placed, from []int64, n
 		h = &state.HeldUp{Since: s.Taken, UID: p.Record.UID}
 		c.Delays.Jobs[id] = h
 	}
-	if plan.IsFreed(c, h, c.Now) && slurm.Free(s, h.Nodes) { // Slurm starts the job there once the holds are gone
+	if plan.IsFreed(c, h, c.Now) && slurm.Free(s, h.Nodes) && !promisedAgain(c, h, end) { // Slurm starts the job there once the holds are gone
 		h.Now, h.From, h.End = false, now, end
 		h.WaitsFor(slices.ContainsFunc(h.Nodes, func(name string) bool { return from[s.Index[name]] < end }), s.Taken)
 		return false
@@ -184,6 +189,12 @@ func isHeldUp(c *state.Core, s *state.Snapshot, p *slurm.Placed, from []int64, n
 		}
 	}
 	return h.Now
+}
+
+// promisedAgain reports whether nodes for which promises gave way are held for a growth before a Unix second. Its
+// promise had no hold yet when the others gave way.
+func promisedAgain(c *state.Core, h *state.HeldUp, end int64) bool {
+	return slices.ContainsFunc(obstacles(c, end), func(x obstacle) bool { return x.nodes.Any(h.Nodes) })
 }
 
 // slurmOrder lists the waiting jobs in Slurm's order: stock jobs, and evolving jobs with what is
@@ -276,8 +287,13 @@ func occupiedBut(c *state.Core, s *state.Snapshot, origin int64, promised func(*
 	for _, j := range c.Active {
 		switch {
 		case !j.Runs() && j.State != row.Starting:
-		case j.State == row.Starting || promised(j):
+		case promised(j) || j.State == row.Starting && !isAboutToRun(j):
 			follow.AddPromises(c, o, s, j, now)
+		case j.State == row.Starting:
+			one, first := *j, j.Plan[0]
+			first.End = j.Plan[len(j.Plan)-1].End
+			one.Plan = []msg.PlannedStep{first} // the job keeps its first nodes
+			follow.AddPromises(c, o, s, &one, now)
 		case !j.Mode.CarriesNodes:
 			if j.State == row.Running && len(j.Plan) >= j.Step {
 				end := c.Until(now, j.Plan[j.Step-1].End)

@@ -172,10 +172,11 @@ func obstacles(c *state.Core, end int64) (all []obstacle) {
 	return all
 }
 
-// giveWayTo makes the promises to a running job lapse for a stock job.
+// giveWayTo makes the promises to a job lapse for a stock job.
 func giveWayTo(c *state.Core, j *state.Job, r *slurmctl.Job, budget time.Duration) {
-	c.Event(j, "lapsed", map[string]any{"before": j.Step + 1, "budget": int64(budget / time.Second)})
-	follow.Forsake(c, j, max(j.Plan[j.Step-1].End, j.Plan[j.Step-1].Start))
+	step := max(j.Step, 1)
+	c.Event(j, "lapsed", map[string]any{"before": step + 1, "budget": int64(budget / time.Second)})
+	follow.Forsake(c, j, max(j.Plan[step-1].End, j.Plan[step-1].Start))
 	if budget == 0 {
 		j.Forgo("Slurm puts a waiting job first that would have started later because of its holds")
 	} else {

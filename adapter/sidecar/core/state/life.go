@@ -103,7 +103,7 @@ func (j *Job) AgesFrom(now time.Time) {
 func (j *Job) Forsake() { j.Extend, j.NeedsReplan = false, true }
 
 // Forgo records why it was given up.
-func (j *Job) Forgo(why string) { j.Forgone, j.ForgoneIn = why, j.Step }
+func (j *Job) Forgo(why string) { j.Forgone, j.ForgoneIn = why, max(j.Step, 1) }
 
 // RankAsInSlurm takes over the job's priority in Slurm.
 func (j *Job) RankAsInSlurm() { j.Priority = j.Record.Priority }
