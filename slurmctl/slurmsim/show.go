@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/evoslurm/evoslurm/slurmctl"
@@ -143,16 +142,16 @@ func (p *Process) Host() string {
 	return ""
 }
 
-// Idle returns how many nodes a job of that length could have now: without the reservations with
-// that name prefix, and with them.
-func (c *Cluster) Idle(lasts time.Duration, prefix string) (without, with int) {
+// Idle returns how many nodes a job of that length could have now: without the reservations of some names, and with
+// them.
+func (c *Cluster) Idle(lasts time.Duration, some func(name string) bool) (without, with int) {
 	set := append(nodeSet(nil), c.usage.idle...)
 	set.and(c.up)
 	set.minus(c.completing)
 	now := c.Now()
 	reserved := func(named bool) {
 		for _, r := range c.reservations {
-			if strings.HasPrefix(r.Name, prefix) == named && r.Start.Before(now.Add(lasts)) && r.End.After(now) {
+			if some(r.Name) == named && r.Start.Before(now.Add(lasts)) && r.End.After(now) {
 				set.minus(r.set)
 			}
 		}

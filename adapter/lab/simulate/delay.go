@@ -10,12 +10,16 @@ import (
 
 	"github.com/evoslurm/evoslurm/adapter/api"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/store/row"
+	"github.com/evoslurm/evoslurm/planner/malleable"
 	"github.com/evoslurm/evoslurm/slurmctl"
 )
 
 // aCycle is how much longer than its budget and a poll's interval a stock job may be held back: the
-// commands of one cycle.
-const aCycle = 2 * time.Second
+// commands of one cycle. One after the other are at most as many as slowSteps.
+const (
+	aCycle    = 2 * time.Second
+	slowSteps = 6
+)
 
 // heldBack tracks how long holds have kept stock jobs from starting since the sidecar began.
 type heldBack struct {
@@ -36,6 +40,7 @@ type inLine struct {
 //   - A restarted sidecar counts again from zero.
 //   - After a fault, a crash of slurmctld, a start, or a change of the clock, some time does not count
 //     (calmFrom): the sidecar must see first what is true, and its commands may fail.
+//   - Where running jobs have precedence (approach pra), the nodes offered to them count as taken.
 //   - A job that Slurm could only backfill, past a job that lacks nodes in any case, does not count
 //     (heldBackNow).
 func (h *checks) checkDelay() {
@@ -48,7 +53,7 @@ func (h *checks) checkDelay() {
 			b.total = map[slurmctl.JobID]time.Duration{}
 		}
 		b.total[r.ID] += now - b.since
-		if budget := budgets.Of(r.Partition, r.QOS); b.total[r.ID] > budget+h.s.Config.PollInterval+aCycle {
+		if budget := budgets.Of(r.Partition, r.QOS); b.total[r.ID] > budget+h.s.Config.PollInterval+aCycle+slowSteps*h.slow.most {
 			h.blame(fmt.Errorf("stock job %d is held back for a cycle longer than its budget of %v", r.ID, budget))
 		}
 	}
@@ -61,22 +66,41 @@ func (h *checks) heldBackNow() (held []slurmctl.Job) {
 	if h.s.Cluster.Elapsed() < h.calmFrom || h.had != nil || !h.s.Running() || len(h.stocks) == 0 {
 		return nil
 	}
-	ahead, unheld := 0, 0 // nodes for the jobs before, in all, and for those of these that have no hold
+	ahead, unheld := 0, []*slurmctl.Job(nil) // nodes for the jobs before, in all, and those of these that have no hold
 	for _, one := range h.line() {
+		ahead += one.nodes
 		if one.stock == nil {
-			ahead += one.nodes
 			continue
 		}
 		r := one.stock
-		ahead, unheld = ahead+one.nodes, unheld+one.nodes
-		if !h.stocks[r.ID] || r.Reservation != "" {
-			continue
+		if h.stocks[r.ID] && r.Reservation == "" {
+			if without, with := h.s.Cluster.Idle(r.TimeLimit, h.keeps); without >= ahead && with < r.NumNodes+h.share(unheld, with) {
+				held = append(held, *r)
+			}
 		}
-		if without, with := h.s.Cluster.Idle(r.TimeLimit, "evo_"); without >= ahead && with < unheld {
-			held = append(held, *r)
-		}
+		unheld = append(unheld, r)
 	}
 	return held
+}
+
+// share returns how many nodes jobs take at least of some that are idle for long. Shorter jobs have others first.
+func (h *checks) share(jobs []*slurmctl.Job, long int) (nodes int) {
+	others := 0
+	for _, r := range jobs {
+		_, may := h.s.Cluster.Idle(r.TimeLimit, h.keeps)
+		there := min(r.NumNodes, max(may-long-others, 0))
+		others += there
+		nodes += r.NumNodes - there
+	}
+	return nodes
+}
+
+// keeps reports whether a reservation keeps nodes from stock jobs for an evolving job.
+func (h *checks) keeps(reservation string) bool {
+	of, ours := strings.CutPrefix(reservation, "evo_")
+	_, step, _ := strings.Cut(of, "_")
+	offered := strings.HasPrefix(step, "0_")
+	return ours && !(offered && h.s.Config.Malleable.Precedence() == malleable.PRA)
 }
 
 // line returns the waiting jobs in Slurm's order: stock jobs, queued evolving jobs with their first

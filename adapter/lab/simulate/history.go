@@ -37,7 +37,6 @@ type history struct {
 	checks checks
 
 	fault   map[string][]slurmsim.Fault // coming ones, by command; "": any change
-	slow    sluggish                    // slurmctld
 	twin    *Sidecar                    // a second sidecar, started by mistake
 	stopped map[string]bool             // users who stop every salloc that runs in their name
 	began   map[string]time.Duration    // of stock jobs; nil if not needed

@@ -26,6 +26,7 @@ type stage struct {
 	stocks   map[slurmctl.JobID]bool // that may have any nodes
 	lossy    bool                    // jobs may have lost nodes
 	crashed  bool                    // slurmctld has crashed and may have forgotten changes of jobs
+	slow     sluggish                // slurmctld
 	calmFrom time.Duration           // until then stock jobs may be late: something failed, or the clock was set
 	had      map[string]int          // nodes of applications as slurmctld crashed; nil: it is up
 	told     map[slurmctl.JobID]bool // jobs excused by the event log of a lost database
