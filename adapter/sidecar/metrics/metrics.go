@@ -152,12 +152,14 @@ func (m *Metrics) Holding(idle int, now time.Time) {
 	m.idle, m.since = idle, now
 }
 
-// Event counts an event of a job (by its row; 0 for none) from the event log.
+// Event counts an event of a job (by its row; 0 for none) from the event log, and those of a kind that were left out
+// before it.
 func (m *Metrics) Event(job int64, at time.Time, kind string, detail any) {
-	if slices.Contains(kinds, kind) {
-		m.events.WithLabelValues(kind).Inc()
-	}
 	d, _ := detail.(map[string]any)
+	if slices.Contains(kinds, kind) {
+		more, _ := d["suppressed"].(int)
+		m.events.WithLabelValues(kind).Add(float64(1 + more))
+	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	before, known := m.steps[job]

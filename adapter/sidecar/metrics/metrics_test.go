@@ -102,6 +102,7 @@ func TestEvents(t *testing.T) {
 	m.Event(2, at(170), "step ended", nil)
 	m.Event(2, at(190), "step begun", begun(190, "n[5-6]")) // as planned at last, and 20 s later than promised
 	m.Event(1, at(200), "overrun", nil)
+	m.Event(1, at(200), "failed", map[string]any{"suppressed": 29})
 	m.Event(1, at(201), "lapsed", map[string]any{"step": 2})
 	m.Event(1, at(202), "lapsed", map[string]any{"before": 3, "budget": int64(0)})
 	m.Event(1, at(300), "ended", map[string]any{"state": "TIMEOUT"})
@@ -112,7 +113,7 @@ func TestEvents(t *testing.T) {
 	text := scrape(t, m)
 	for _, want := range []string{
 		`evoslurm_start_late_seconds_sum 3`, `evoslurm_growth_late_seconds_sum 25`, `evoslurm_growth_late_seconds_count 3`, `evoslurm_growth_wait_seconds_sum 25`,
-		`evoslurm_events_total{kind="overrun"} 1`, `evoslurm_jobs_ended_total{state="TIMEOUT"} 1`, `evoslurm_jobs_ended_total{state="other"} 100`,
+		`evoslurm_events_total{kind="overrun"} 1`, `evoslurm_events_total{kind="failed"} 30`, `evoslurm_jobs_ended_total{state="TIMEOUT"} 1`, `evoslurm_jobs_ended_total{state="other"} 100`,
 		`evoslurm_held_idle_node_seconds_total 35`, `evoslurm_strategy_plans_total 7`, `evoslurm_strategy_faults_total 1`, `evoslurm_strategy_fallbacks_total 2`,
 		`evoslurm_strategy_seconds 0.5`, `evoslurm_slurm_commands_total{command="squeue",outcome="failed"} 1`, `evoslurm_slurm_command_seconds_total{command="other"} 4`,
 		`evoslurm_cycle_seconds_count{part="plan"} 1`, `evoslurm_last_plan_timestamp_seconds 1.795e+09`, `evoslurm_database_writable 1`, `evoslurm_failing 0`,

@@ -401,8 +401,9 @@ func refitted(c *state.Core, j *state.Job, now int64, why string, r rest) {
 		j.MayExtend()
 	}
 	if r.late && was != 0 && plan[j.Step].Start > was {
-		c.Event(j, "delayed", map[string]any{"why": why, "step": j.Step + 1, "was": c.WallSecond(was), "start": c.WallSecond(plan[j.Step].Start)})
-		c.LogJob(j).Warn("a planned growth is later than the job's expand limit allows: " + why)
+		if c.Event(j, "delayed", map[string]any{"why": why, "step": j.Step + 1, "was": c.WallSecond(was), "start": c.WallSecond(plan[j.Step].Start)}) {
+			c.LogJob(j).Warn("a planned growth is later than the job's expand limit allows: " + why)
+		}
 	}
 }
 

@@ -34,27 +34,32 @@ func Malleable(c *state.Core, r *slurmctl.Job, sp request.Request) (request.Requ
 		if !known {
 			return sp, nil
 		}
-		n := len(p.Nodes)
-		if p.MaxNodes > 0 {
-			n = min(n, p.MaxNodes)
-		}
-		against := fmt.Sprintf("partition %s has %d nodes for it", name, n)
-		if named, err := slurmctl.CountNodes(sp.Nodes); sp.Nodes != "" && err == nil && named < n {
-			n, against = named, "its --nodelist names "+strconv.Itoa(named)
-		}
-		if limits := c.Rules.Limits; limits != nil {
-			if lower, why := limits.MostNodes(state.Subject(r, name), state.NeedOf(sp.Profile, false), max(n, sp.Profile.Peak())); why != "" {
-				n, against = lower, why
-			}
-		}
-		if n > most {
+		if n, against := mostIn(c, r, sp, p); n > most {
 			most, why = n, against
 		}
 	}
-	if before := sp.MostNodes(); sp.CutMax(max(most, sp.Profile.Peak())) {
+	if before := sp.MostNodes(); sp.CutMax(max(most, sp.Profile.Peak())) && c.MayTell(r.UID) {
 		c.Log.WithField("job", r.ID).WithField("user", r.User).Info(fmt.Sprintf("it is malleable up to %d nodes, not %d: %s", sp.MostNodes(), before, why))
 	}
 	return sp, nil
+}
+
+// mostIn returns the largest size that a malleable job can have in a partition, and why it has no larger one.
+func mostIn(c *state.Core, r *slurmctl.Job, sp request.Request, p slurmctl.Partition) (n int, against string) {
+	n = len(p.Nodes)
+	if p.MaxNodes > 0 {
+		n = min(n, p.MaxNodes)
+	}
+	against = fmt.Sprintf("partition %s has %d nodes for it", p.Name, n)
+	if named, err := slurmctl.CountNodes(sp.Nodes); sp.Nodes != "" && err == nil && named < n {
+		n, against = named, "its --nodelist names "+strconv.Itoa(named)
+	}
+	if limits := c.Rules.Limits; limits != nil {
+		if lower, why := limits.MostNodes(state.Subject(r, p.Name), state.NeedOf(sp.Profile, false), max(n, sp.Profile.Peak())); why != "" {
+			n, against = lower, why
+		}
+	}
+	return n, against
 }
 
 // MalleableOf returns what a request takes beyond its profile, as a row.

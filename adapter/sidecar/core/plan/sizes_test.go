@@ -11,6 +11,7 @@ import (
 	"github.com/evoslurm/evoslurm/adapter/job/request"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/msg"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/state"
+	"github.com/evoslurm/evoslurm/adapter/sidecar/core/state/statetest"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/store/row"
 	"github.com/evoslurm/evoslurm/planner"
 	"github.com/evoslurm/evoslurm/slurmctl"
@@ -47,6 +48,21 @@ func TestMalleableRequest(t *testing.T) {
 		if err != nil != !strings.HasPrefix(x.want, "evo:") || !strings.Contains(got, x.want) {
 			t.Errorf("%s: %s; want %s", x.marker, got, x.want)
 		}
+	}
+}
+
+// TestMalleableTells checks that the log is not filled by a user's many jobs whose bounds are cut.
+func TestMalleableTells(t *testing.T) {
+	b := statetest.New(t, 8)
+	b.Snapshot = b.Seen
+	for range 3000 {
+		sp, _, _ := request.ParseMarker("evo:v2;p=2-64@10m;;")
+		if sp, err := Malleable(b.Core, &slurmctl.Job{Partition: "main"}, sp); err != nil || sp.MostNodes() != 8 {
+			t.Fatal(sp, err)
+		}
+	}
+	if n := len(b.Effects); n != state.UserEvents {
+		t.Errorf("%d lines are logged, want %d", n, state.UserEvents)
 	}
 }
 

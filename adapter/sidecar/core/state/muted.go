@@ -23,14 +23,18 @@ type Told struct {
 	Muted muted
 }
 
-// told returns where events of a kind count, or nil if all are written: those of requests, or those of jobs that Slurm
-// does not start or that keep their nodes, which a user can cause without end. The last event of each stays.
+// told returns where events of a kind count, or nil if all are written. A user can cause without end those of requests,
+// and those of jobs that Slurm does not start, that keep their nodes, fail, or are late. The last event of each stays.
 func (j *Job) told(kind string) *Told {
 	switch kind {
 	case "change refused", "changed":
 		return &j.Asking
 	case "parked again", "nodes left alone", "limit raised":
 		return &j.Trouble
+	case "failed":
+		return &j.Tries
+	case "delayed":
+		return &j.Delays
 	}
 	return nil
 }
@@ -127,7 +131,7 @@ func (c *Core) emit(job int64, e muted) {
 // UnmuteAll writes what is allowed by now, and removes users without recent events.
 func UnmuteAll(c *Core) {
 	for _, j := range c.Active {
-		for _, t := range []*Told{&j.Asking, &j.Trouble} {
+		for _, t := range []*Told{&j.Asking, &j.Trouble, &j.Tries, &j.Delays} {
 			muted := t.Muted.Count > 0
 			if c.Moves = c.Moves || muted; muted && c.mayWrite(j, t) {
 				c.unmute(j, t)

@@ -52,3 +52,26 @@ func TestTroubleOfJob(t *testing.T) {
 		t.Errorf("at its end %v is written", b.Effects)
 	}
 }
+
+// TestSetbacksOfJob checks that a job whose actions fail and whose growths are late without end writes a bounded number of
+// events, and that the last of each is written, with the number of the others: of late growths before the step begins.
+func TestSetbacksOfJob(t *testing.T) {
+	b := statetest.New(t, 8)
+	j := b.Evolving(1, 100, "1@10m,2@10m", 0)
+	for i := range 3000 {
+		b.Event(j, "failed", map[string]any{"error": i})
+		b.Event(j, "delayed", map[string]any{"was": i})
+	}
+	if n := len(b.Effects); n != 2*state.JobEvents {
+		t.Errorf("%d events are written, want %d of each", n, state.JobEvents)
+	}
+	for _, last := range []string{"step begun", "ended"} {
+		b.Effects = nil
+		b.Event(j, last, nil)
+		event, _ := b.Effects[0].(msg.AddEvent)
+		detail, _ := event.Detail.(map[string]any)
+		if want := map[string]string{"step begun": "delayed", "ended": "failed"}[last]; len(b.Effects) != 2 || event.Kind != want || detail["suppressed"] != 3000-state.JobEvents-1 {
+			t.Errorf("with %q, %v is written, want the last %q first", last, b.Effects, want)
+		}
+	}
+}

@@ -26,6 +26,8 @@ type Shown struct {
 	Display display `codec:"-"` // its profile and plan for display
 	Asking  Told    // events that its user caused by requests
 	Trouble Told    // and by jobs that Slurm does not start, or that keep their nodes
+	Tries   Told    // and by actions on it that failed
+	Delays  Told    // and by late growths: the last one is written before its step begins
 }
 
 // tries holds the attempts of users.

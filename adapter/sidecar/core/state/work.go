@@ -218,8 +218,9 @@ func SettleIntent(c *Core, j *Job, intent *row.Intent, o msg.Outcome) bool {
 	entry := c.LogJob(j).WithField("action", intent.Action).WithField("seconds", c.Now.Sub(intent.At).Seconds())
 	if o.Err != nil {
 		j.Failed(intent.Action, o.Err, c.Now, c.Wall)
-		c.Event(j, "failed", map[string]any{"action": intent.Action, "detail": intent.Detail, "error": text})
-		entry.WithError(o.Err).Warn("action failed, will retry")
+		if c.Event(j, "failed", map[string]any{"action": intent.Action, "detail": intent.Detail, "error": text}) {
+			entry.WithError(o.Err).Warn("action failed, will retry")
+		}
 	} else {
 		j.Failures, j.Failing, j.RetryAt = 0, time.Time{}, time.Time{}
 		entry.Debug(intent.Detail)

@@ -16,9 +16,13 @@ func (c *Core) Event(j *Job, kind string, detail map[string]any) bool {
 		if t := j.told(kind); t != nil {
 			return c.causedEvent(j, t, kind, detail)
 		}
-		if id = j.ID; kind == "ended" {
-			c.unmute(j, &j.Asking)
-			c.unmute(j, &j.Trouble)
+		switch id = j.ID; kind {
+		case "step begun": // after what is said of its promise
+			c.unmute(j, &j.Delays)
+		case "ended":
+			for _, t := range []*Told{&j.Asking, &j.Trouble, &j.Tries, &j.Delays} {
+				c.unmute(j, t)
+			}
 		}
 	}
 	c.Emit(msg.AddEvent{Job: id, At: c.Now, Kind: kind, Detail: detail})
