@@ -305,6 +305,11 @@ func checkSteps(c *state.Core, r *slurmctl.Job, sp request.Request, whole planne
 	if sp.Moldable != nil && !c.Site.Root && r.User != c.Site.User {
 		return fmt.Errorf("a moldable job is given its nodes in its user's name, for which the sidecar must run as root, not as %s", c.Site.User)
 	}
+	// Slurm never starts a larger job on the nodes of its first step. A smaller one gets the missing nodes once it runs. The
+	// size of a moldable job may be that of another alternative.
+	if first := whole[0].Nodes; r.NumNodes > first && sp.Moldable == nil && mayHaveLost(c, r, c.Now) {
+		return fmt.Errorf("it asks Slurm for %d nodes, and the first step of its profile has %d: submit it by evosbatch, or with --nodes=%[2]d", r.NumNodes, first)
+	}
 	return nil
 }
 
