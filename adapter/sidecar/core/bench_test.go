@@ -25,55 +25,16 @@ import (
 	"github.com/evoslurm/evoslurm/slurmctl"
 )
 
-// crowd is a sidecar's view of a busy cluster of 1,000 nodes: 200 stock jobs that run on 950 of
-// them, 10,000 that wait, and 1,000 evolving jobs that wait.
+// crowd is a sidecar's view of statetest.Crowd, with its evolving jobs adopted.
 func crowd(b *testing.B) (*state.Core, *state.Snapshot) {
 	b.Helper()
-	const nodes, running, stock, evolving = 1000, 200, 10_000, 1000
-	random := rand.New(rand.NewPCG(1, 2))
 	now := time.Now().Truncate(time.Second)
+	o, profiles := statetest.Crowd(now)
 	c := statetest.NewCore(config.Default(), now)
-	s := &state.Snapshot{Taken: now, ByID: map[slurmctl.JobID]*slurmctl.Job{}, Index: map[string]int{},
-		Partitions: map[string]slurmctl.Partition{}, Reservations: map[string]slurmctl.Reservation{}, InUse: msg.Set{}}
-	var names []string
-	for i := range nodes {
-		name := fmt.Sprintf("n%d", i+1)
-		s.Nodes = append(s.Nodes, slurmctl.Node{Name: name, State: "idle", CPUs: 4, Memory: 1000, Partitions: []string{"main"}})
-		names, s.Index[name] = append(names, name), i
-	}
-	s.Partitions["main"] = slurmctl.Partition{Name: "main", Up: true, Default: true, MaxTime: slurmctl.Unlimited, Nodes: names}
-	id := slurmctl.JobID(0)
-	add := func(j slurmctl.Job) slurmctl.Job {
-		id++
-		j.ID, j.ArrayTasks, j.MinCPUs, j.Partition, j.User, j.UID, j.Exclusive = id, 1, 1, "main", "user", 1000, true
-		s.Jobs = append(s.Jobs, j)
-		return j
-	}
-	at := 0
-	for range running {
-		size := 1 + random.IntN(9)
-		if at+size > 950 {
-			break
-		}
-		left := time.Duration(60+random.IntN(7200)) * time.Second
-		add(slurmctl.Job{State: slurmctl.Running, NumNodes: size, NodeList: names[at : at+size],
-			TimeLimit: 3 * time.Hour, StartTime: now.Add(left - 3*time.Hour), EndTime: now.Add(left)})
-		at += size
-	}
-	for i := range stock {
-		add(slurmctl.Job{State: slurmctl.Pending, Reason: "Priority", Priority: uint64(1_000_000 - i),
-			NumNodes: 1 + random.IntN(50), NumCPUs: 4, TimeLimit: time.Duration(1+random.IntN(60)) * time.Minute})
-	}
-	for i := range evolving {
-		var p planner.Profile
-		for range 5 {
-			p = append(p, planner.Step{Duration: int64(60 + random.IntN(1800)), Nodes: 1 + random.IntN(60)})
-		}
-		record := add(slurmctl.Job{State: slurmctl.Pending, Reason: "BeginTime", Priority: uint64(999_500 - i),
-			NumNodes: p[0].Nodes, TimeLimit: time.Duration(p.Duration()/60+2) * time.Minute, StartTime: now.Add(adopt.Parked)})
-		values := &row.Job{Owned: row.Owned{ID: int64(record.ID), SlurmID: uint32(record.ID), User: "user", UID: 1000, Submitted: now}, Terms: row.Terms{Drive: "merge", Profile: p}, Life: row.Life{State: row.Queued}}
-		j := &state.Job{Job: values, Sight: state.Sight{Record: record}, Adopted: state.Adopted{Asked: &slurmctl.JobRequest{}}}
-		adopt.Add(c, j)
+	s := &state.Snapshot{Taken: now, Jobs: o.Jobs, Nodes: o.Nodes, ByID: map[slurmctl.JobID]*slurmctl.Job{}, Index: map[string]int{},
+		Partitions: map[string]slurmctl.Partition{"main": o.Partitions[0]}, Reservations: map[string]slurmctl.Reservation{}, InUse: msg.Set{}}
+	for i, n := range s.Nodes {
+		s.Index[n.Name] = i
 	}
 	for i := range s.Jobs {
 		j := &s.Jobs[i]
@@ -81,6 +42,13 @@ func crowd(b *testing.B) (*state.Core, *state.Snapshot) {
 		for _, n := range j.NodeList {
 			s.InUse[n] = true
 		}
+	}
+	for i, p := range profiles {
+		record := s.Jobs[len(s.Jobs)-len(profiles)+i]
+		record.Comment = "" // a poll reads the marker, not the core
+		*s.ByID[record.ID] = record
+		values := &row.Job{Owned: row.Owned{ID: int64(record.ID), SlurmID: uint32(record.ID), User: "user", UID: 1000, Submitted: now}, Terms: row.Terms{Drive: "merge", Profile: p}, Life: row.Life{State: row.Queued}}
+		adopt.Add(c, &state.Job{Job: values, Sight: state.Sight{Record: record}, Adopted: state.Adopted{Asked: &slurmctl.JobRequest{}}})
 	}
 	return c, s
 }

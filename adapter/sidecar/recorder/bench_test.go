@@ -3,7 +3,6 @@ package recorder
 import (
 	"bytes"
 	"compress/flate"
-	"fmt"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -12,10 +11,9 @@ import (
 	"time"
 
 	"github.com/evoslurm/evoslurm/adapter/internal/config"
-	"github.com/evoslurm/evoslurm/adapter/internal/drivemode"
-	"github.com/evoslurm/evoslurm/adapter/job/request"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/msg"
+	"github.com/evoslurm/evoslurm/adapter/sidecar/core/state/statetest"
 	"github.com/evoslurm/evoslurm/planner"
 	"github.com/evoslurm/evoslurm/slurmctl"
 )
@@ -25,50 +23,7 @@ type noX struct{ planner.Strategy }
 func (noX) Pin([]planner.Placement) {}
 func (noX) Rigid() bool             { return false }
 
-// crowd returns a poll of 1,000 nodes with 200 stock jobs that run, 10,000 that wait, and 1,000
-// evolving jobs that wait.
-func crowd(now time.Time) msg.Observation {
-	random := rand.New(rand.NewPCG(1, 2))
-	o := msg.Observation{Begun: now, Config: &slurmctl.Config{Version: "22.05.8", Values: map[string]string{"SlurmUser": "root(0)"}}, Commands: 3}
-	var names []string
-	for i := range 1000 {
-		names = append(names, fmt.Sprintf("n%d", i+1))
-		o.Nodes = append(o.Nodes, slurmctl.Node{Name: names[i], State: "idle", CPUs: 4, Memory: 1000, Partitions: []string{"main"}})
-	}
-	o.Partitions = []slurmctl.Partition{{Name: "main", Up: true, Default: true, Nodes: names, MaxTime: slurmctl.Unlimited}}
-	add := func(j slurmctl.Job) {
-		j.ID = slurmctl.JobID(len(o.Jobs) + 1)
-		j.Display, j.ArrayJobID = fmt.Sprint(j.ID), j.ID
-		j.ArrayTasks, j.MinCPUs, j.Partition, j.User, j.UID, j.Exclusive, j.SubmitTime = 1, 1, "main", "user", 1000, true, now
-		o.Jobs = append(o.Jobs, j)
-	}
-	for at := 0; len(o.Jobs) < 200; {
-		size := 1 + random.IntN(8)
-		if at+size > 950 {
-			break
-		}
-		left := time.Duration(60+random.IntN(7200)) * time.Second
-		add(slurmctl.Job{State: slurmctl.Running, NumNodes: size, NodeList: names[at : at+size], TimeLimit: 3 * time.Hour,
-			StartTime: now.Add(left - 3*time.Hour), EndTime: now.Add(left)})
-		at += size
-	}
-	for i := range 10_000 {
-		add(slurmctl.Job{State: slurmctl.Pending, Reason: "Priority", Priority: uint64(1_000_000 - i), NumNodes: 1 + random.IntN(50), NumCPUs: 4,
-			TimeLimit: time.Duration(1+random.IntN(60)) * time.Minute})
-	}
-	for i := range 1000 {
-		var p planner.Profile
-		for range 5 {
-			p = append(p, planner.Step{Duration: int64(60 + random.IntN(1800)), Nodes: 1 + random.IntN(60)})
-		}
-		marker, _ := (request.Request{Profile: p, Drive: drivemode.Companion}).Marker()
-		add(slurmctl.Job{State: slurmctl.Pending, Reason: "BeginTime", Priority: uint64(999_500 - i), NumNodes: p[0].Nodes, Comment: marker,
-			TimeLimit: time.Duration(p.Duration()/60+2) * time.Minute, StartTime: now.Add(3650 * 24 * time.Hour)})
-	}
-	return o
-}
-
-// polled returns that poll as a sidecar reads it: all text is new and must be compared.
+// polled returns a poll as a sidecar reads it: all text is new and must be compared.
 func polled(o msg.Observation, now time.Time) msg.Observation {
 	o.Jobs, o.Begun = slices.Clone(o.Jobs), now
 	for i := range o.Jobs {
@@ -142,7 +97,7 @@ func BenchmarkCycle(b *testing.B) {
 	r := New(b.TempDir(), 1024, "bench", Start{Begun: now, Site: msg.Site{Root: true, User: "root"}, Config: config.Default()})
 	r.Warn = func(err error) { b.Error(err) }
 	both[0].recorder = r
-	poll := crowd(now)
+	poll, _ := statetest.Crowd(now)
 	cycle := func() {
 		now = now.Add(time.Second)
 		for i := range both { // who is first pays for what both need
@@ -187,7 +142,8 @@ func BenchmarkCycle(b *testing.B) {
 // BenchmarkState measures how the core's state at that load, with all evolving jobs adopted, is encoded and decoded.
 func BenchmarkState(b *testing.B) {
 	now := time.Unix(1.7e9, 0)
-	s, poll := begun(b, now), crowd(now)
+	s := begun(b, now)
+	poll, _ := statetest.Crowd(now)
 	s.give(b, now, msg.Books{})
 	for len(s.core.View().Jobs) < 1000 {
 		now = now.Add(time.Second)
