@@ -96,6 +96,7 @@ type mapper struct {
 	result [][][]int
 
 	memory []int // for lists of nodes
+	block  int   // how much of it was made at once
 
 	// Scratch of one boundary.
 	until  []int64     // releases
@@ -253,7 +254,8 @@ func (m *mapper) events() []boundary {
 // list returns an empty list with capacity for that many nodes.
 func (m *mapper) list(most int) []int {
 	if len(m.memory) < most {
-		m.memory = make([]int, max(most, 1<<12))
+		m.block = min(max(2*m.block, 1<<7), 1<<12)
+		m.memory = make([]int, max(most, m.block))
 	}
 	list := m.memory[:0:most]
 	m.memory = m.memory[most:]

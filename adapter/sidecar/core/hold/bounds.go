@@ -2,7 +2,6 @@ package hold
 
 import (
 	"cmp"
-	"fmt"
 	"math/bits"
 	"slices"
 	"strings"
@@ -61,7 +60,23 @@ type claim struct {
 }
 
 // owner has shares of a partition.
-type owner struct{ scope, name string }
+type owner struct {
+	scope, name string
+	job         uint32
+}
+
+// account records what an owner holds.
+type account struct {
+	owner
+	claims []*claim
+	loads  []*load // by the ledger's places, computed on demand
+}
+
+// place is a partition with its nodes.
+type place struct {
+	name string
+	here nodeBits
+}
 
 // load sums up what an owner holds ahead of time in a partition.
 type load struct {
@@ -73,40 +88,41 @@ type load struct {
 	next, last int64 // Unix seconds at which the first hold, and the last hold of a growth, come to their time; 0 if none
 }
 
-// loadKey identifies a load.
-type loadKey struct {
-	owner
-	partition string
-}
-
 // ledger records what is held, and for whom.
 type ledger struct {
-	cfg        *config.Config
-	s          *state.Snapshot
-	now        int64
-	ahead      int64 // seconds
-	all        []*claim
-	claims     map[owner][]*claim
-	owners     map[*state.Job][]owner
-	partitions map[string]nodeBits
-	loads      map[loadKey]*load // computed on demand
+	cfg      *config.Config
+	s        *state.Snapshot
+	now      int64
+	ahead    int64 // seconds
+	all      []*claim
+	accounts map[owner]*account
+	owners   map[*state.Job][]*account
+	places   []place
 }
 
 func newLedger(c *state.Core, now int64) *ledger {
-	return &ledger{cfg: &c.Config, s: c.Snapshot, now: now, ahead: holdAhead(c), claims: map[owner][]*claim{}, owners: map[*state.Job][]owner{}, partitions: map[string]nodeBits{}, loads: map[loadKey]*load{}}
+	return &ledger{cfg: &c.Config, s: c.Snapshot, now: now, ahead: holdAhead(c), accounts: map[owner]*account{}, owners: map[*state.Job][]*account{}}
 }
 
 // ownersOf lists the owners whose shares the holds of a job count for.
-func (l *ledger) ownersOf(j *state.Job) []owner {
+func (l *ledger) ownersOf(j *state.Job) []*account {
 	all := l.owners[j]
 	if all == nil {
-		all = []owner{{"job", fmt.Sprint(j.SlurmID)}, {"user", j.User}, {"partition", ""}, {"account", j.Account}}
-		if j.Account == "" {
-			all = all[:3]
+		all = []*account{l.account(owner{scope: "job", job: j.SlurmID}), l.account(owner{scope: "user", name: j.User}), l.account(owner{scope: "partition"})}
+		if j.Account != "" {
+			all = append(all, l.account(owner{scope: "account", name: j.Account}))
 		}
 		l.owners[j] = all
 	}
 	return all
+}
+
+// account returns the account of an owner.
+func (l *ledger) account(o owner) *account {
+	if l.accounts[o] == nil {
+		l.accounts[o] = &account{owner: o}
+	}
+	return l.accounts[o]
 }
 
 // take adds a hold if the shares allow it; otherwise it returns why not. A hold that is in place
@@ -117,9 +133,9 @@ func (l *ledger) take(h state.Hold, in string, awaited, inPlace bool) *state.Hel
 		back.Key, back.By = "max_holds", l.next()
 		return back
 	}
-	all := l.ownersOf(h.Job)
+	all, at := l.ownersOf(h.Job), l.place(in)
 	for _, o := range all {
-		most, u := max(l.cfg.HoldShares.Of(o.scope).Reservations*l.cfg.MaxHolds/100, 1), l.load(o, in)
+		most, u := max(l.cfg.HoldShares.Of(o.scope).Reservations*l.cfg.MaxHolds/100, 1), l.load(o, at)
 		if u.holds >= most {
 			back.Key, back.By = "hold_shares."+o.scope+".reservations", max(u.next, l.now)
 			back.Most, back.Has = int64(most), int64(u.holds)
@@ -128,7 +144,7 @@ func (l *ledger) take(h state.Hold, in string, awaited, inPlace bool) *state.Hel
 	}
 	one := l.claim(h, in)
 	for _, o := range all {
-		if l.exceeds(o, &one, back, awaited, inPlace) {
+		if l.exceeds(o, at, &one, back, awaited, inPlace) {
 			return back
 		}
 	}
@@ -146,11 +162,11 @@ func (l *ledger) next() int64 {
 }
 
 // exceeds reports whether a claim exceeds an owner's shares of nodes. If so, it fills in back.
-func (l *ledger) exceeds(o owner, one *claim, back *state.HeldBack, awaited, inPlace bool) bool {
+func (l *ledger) exceeds(o *account, at int, one *claim, back *state.HeldBack, awaited, inPlace bool) bool {
 	if one.count == 0 {
 		return false
 	}
-	shares, u, here := l.cfg.HoldShares.Of(o.scope), l.load(o, one.partition), l.nodesOf(one.partition)
+	shares, u, here := l.cfg.HoldShares.Of(o.scope), l.load(o, at), l.places[at].here
 	size := here.in(here)
 	most := max(size*shares.Nodes/100, 1)
 	if sum := u.nodes.with(one.growing, here); u.count > 0 && sum > max(most, u.count) {
@@ -180,13 +196,13 @@ func (c *claim) secondsIn(here nodeBits) int64 {
 	return c.seconds
 }
 
-func (l *ledger) add(all []owner, one claim) {
+func (l *ledger) add(all []*account, one claim) {
 	l.all = append(l.all, &one)
 	for _, o := range all {
-		l.claims[o] = append(l.claims[o], &one)
-		for name, here := range l.partitions {
-			if u := l.loads[loadKey{o, name}]; u != nil {
-				u.add(&one, o, name, here)
+		o.claims = append(o.claims, &one)
+		for at, u := range o.loads {
+			if u != nil {
+				u.add(&one, o.owner, l.places[at])
 			}
 		}
 	}
@@ -194,23 +210,24 @@ func (l *ledger) add(all []owner, one claim) {
 
 // load returns what an owner holds ahead of time on the nodes of a partition. The partitions of
 // the jobs do not matter.
-func (l *ledger) load(o owner, in string) *load {
-	key := loadKey{o, in}
-	if u := l.loads[key]; u != nil {
-		return u
+func (l *ledger) load(o *account, at int) *load {
+	for len(o.loads) <= at {
+		o.loads = append(o.loads, nil)
 	}
-	here := l.nodesOf(in)
-	u := &load{nodes: make(nodeBits, len(here))}
-	for _, c := range l.claims[o] {
-		u.add(c, o, in, here)
+	if o.loads[at] == nil {
+		u := &load{nodes: make(nodeBits, len(l.places[at].here))}
+		for _, c := range o.claims {
+			u.add(c, o.owner, l.places[at])
+		}
+		o.loads[at] = u
 	}
-	l.loads[key] = u
-	return u
+	return o.loads[at]
 }
 
 // add adds a claim of an owner, as far as it is on the nodes of a partition.
-func (u *load) add(c *claim, o owner, in string, here nodeBits) {
-	if c.partition == in || o.scope != "partition" {
+func (u *load) add(c *claim, o owner, in place) {
+	here := in.here
+	if c.partition == in.name || o.scope != "partition" {
 		u.holds++
 		if u.next == 0 || c.until < u.next {
 			u.next = c.until
@@ -232,10 +249,10 @@ func (u *load) add(c *claim, o owner, in string, here nodeBits) {
 	u.count = u.nodes.in(u.nodes)
 }
 
-// nodesOf returns the nodes of a partition, or all nodes if Slurm does not list the partition.
-func (l *ledger) nodesOf(in string) nodeBits {
-	if here := l.partitions[in]; here != nil {
-		return here
+// place returns the index of a partition with its nodes, or with all nodes if Slurm does not list the partition.
+func (l *ledger) place(in string) int {
+	if at := slices.IndexFunc(l.places, func(p place) bool { return p.name == in }); at >= 0 {
+		return at
 	}
 	here := newNodeBits(len(l.s.Nodes))
 	if p, known := l.s.Partitions[in]; known {
@@ -249,8 +266,8 @@ func (l *ledger) nodesOf(in string) nodeBits {
 			here.add(n)
 		}
 	}
-	l.partitions[in] = here
-	return here
+	l.places = append(l.places, place{in, here})
+	return len(l.places) - 1
 }
 
 // claim returns what a hold takes from the shares.
