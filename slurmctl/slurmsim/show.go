@@ -162,6 +162,15 @@ func (c *Cluster) Idle(lasts time.Duration, some func(name string) bool) (withou
 	return without, set.count()
 }
 
+// WaitsFor returns the time limit of a pending job that is in no reservation; false if there is no such job.
+func (c *Cluster) WaitsFor(id slurmctl.JobID) (limit time.Duration, waits bool) {
+	j := c.jobs[id]
+	if j == nil || j.State != slurmctl.Pending || j.Reservation != "" {
+		return 0, false
+	}
+	return j.TimeLimit, true
+}
+
 // KeptIdle returns how many nodes are idle and named by a current or future reservation.
 func (c *Cluster) KeptIdle() int {
 	if len(c.reservations) == 0 {

@@ -23,6 +23,7 @@ type checks struct {
 	alive    alive
 	texts    map[*string]nodesText // of lists of nodes, by where they are
 	asks     bool                  // the last step only asks: see onlyAsks
+	still    bool                  // the last step kept the promise to decide nothing, and nothing happened
 }
 
 // onlyAsks reports whether a step did nothing except ask for a poll or a plan. Two in three steps do.
@@ -41,11 +42,39 @@ func onlyAsks(effects []msg.Effect) (asks bool) {
 }
 
 // checkStep checks after a step of the core that its state keeps its invariants and that the
-// database matches the state. It leaves out steps that only ask.
+// database matches the state. It leaves out steps that only ask. While nothing happens and the core decides nothing,
+// it checks only what time changes: the first step after that finds the rest.
 func (h *checks) checkStep() {
 	if h.asks {
 		return
 	}
+	if h.mayHoldBack() {
+		h.checkDelay()
+	}
+	h.checkShares()
+	if !h.still {
+		h.checkState()
+	}
+}
+
+// mayHoldBack reports whether checkDelay has something to count: some stock job was held back, or waits while holds
+// keep idle nodes from it.
+func (h *checks) mayHoldBack() bool {
+	if len(h.heldBack.jobs) > 0 {
+		return true
+	}
+	for id := range h.stocks {
+		if limit, waits := h.s.Cluster.WaitsFor(id); waits {
+			if without, with := h.s.Cluster.Idle(limit, h.keeps); with < without {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// checkState checks the state of the core after a step, and what Slurm and the database have of it.
+func (h *checks) checkState() {
 	h.blame(h.s.core.Check())
 	for _, c := range h.s.core.Clashes() {
 		if !h.excused(c.Jobs[0]) && !h.excused(c.Jobs[1]) {
@@ -58,8 +87,6 @@ func (h *checks) checkStep() {
 			h.blame(fmt.Errorf("job %d (%s) still runs steps on %s, which it gave back", h.jobs[name], name, slurmctl.CompressNodes(stray)))
 		}
 	}
-	h.checkDelay()
-	h.checkShares()
 	for _, want := range h.s.core.Written(h.text) {
 		got, ok := h.s.Database.jobs[want.Job.ID]
 		if !ok {

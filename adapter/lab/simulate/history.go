@@ -149,7 +149,7 @@ func (h *history) watch(_ time.Time, inputs []msg.Input, effects []msg.Effect) {
 	} else {
 		h.checkPromise(h.s.now(), inputs, effects)
 	}
-	h.checks.asks = onlyAsks(effects)
+	h.checks.asks, h.checks.still = onlyAsks(effects), h.promise.kept
 	h.checks.checkThreshold(effects)
 	h.follow(effects)
 	if h.out == io.Discard {

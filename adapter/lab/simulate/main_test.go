@@ -7,6 +7,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	debug.SetGCPercent(400) // much is made and little kept
+	debug.SetGCPercent(1600) // much is made and little kept
+	debug.SetMemoryLimit(1 << 30)
 	os.Exit(m.Run())
 }

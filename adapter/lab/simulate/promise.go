@@ -15,6 +15,7 @@ type promise struct {
 	until   time.Time      // zero: no promise
 	version uint64         // the cluster's
 	jobs    []slurmctl.Job // in the last poll
+	kept    bool           // it was given before the last step, and kept in it
 }
 
 // showsSame reports whether two polls show the same of a job, as far as that may change without a new version of
@@ -37,6 +38,7 @@ func (h *history) checkPromise(now time.Time, inputs []msg.Input, effects []msg.
 			quiet = false
 		}
 	}
+	p.kept = false
 	if !quiet || p.version != version || !now.Before(p.until) {
 		p.until = time.Time{}
 	}
@@ -51,7 +53,8 @@ func (h *history) checkPromise(now time.Time, inputs []msg.Input, effects []msg.
 		p.until = time.Time{}
 		return
 	}
-	if p.until.IsZero() && h.s.seen == version && !h.s.core.PutOff() {
+	p.kept = !p.until.IsZero()
+	if !p.kept && h.s.seen == version && !h.s.core.PutOff() {
 		p.until, p.version = h.s.core.Still(), version
 	}
 }
