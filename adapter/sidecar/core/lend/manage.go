@@ -303,7 +303,7 @@ func bookedFrom(m *state.Managing) map[string]int64 {
 		booked[n.Name] = never
 	}
 	for _, r := range m.Reservations {
-		if own, ours := state.ParseHold(r); ours && own.Step == follow.LentStep || m.Reached(m.Now, r.End) {
+		if own, ours := state.ParseHold(r); ours && (own.Step == follow.LentStep || givenUp(m, own)) || m.Reached(m.Now, r.End) {
 			continue
 		}
 		for _, name := range r.Nodes {
@@ -321,6 +321,12 @@ func bookedFrom(m *state.Managing) map[string]int64 {
 		}
 	}
 	return booked
+}
+
+// givenUp reports whether the promise for which nodes are held has lapsed.
+func givenUp(m *state.Managing, own state.OwnName) bool {
+	j := m.ByID[own.Job]
+	return j != nil && j.Runs() && own.Step > len(j.Plan)
 }
 
 // mayGive reports whether a job may get a demand for nodes now.
