@@ -59,6 +59,7 @@ func configures(c *state.Core, s *state.Snapshot, j *state.Job) {
 func notConfigured(c *state.Core, j *state.Job, r *slurmctl.Job) {
 	why := "its nodes did not come up: Slurm has put it back into the queue"
 	j.NotConfigured()
+	planWhole(c, j)
 	if until := r.StartTime; until.After(c.Now) && until.Sub(c.Now) < mostAgain {
 		j.KeepBack(&state.KeptBack{Limit: r.Reason, Text: why, Again: until})
 	}

@@ -98,12 +98,20 @@ func TakeBack(c *state.Core, j *state.Job, id slurmctl.JobID, why string, kind s
 	c.Do(j, "park", why, kind, msg.Update{Job: id, Change: slurmctl.JobUpdate{StartTime: c.Now.Add(adopt.Parked), Reservation: &none}}, args)
 }
 
+// planWhole drops the plan of a job that is queued again if the promises for its growths have lapsed.
+func planWhole(c *state.Core, j *state.Job) {
+	if len(j.Plan) < len(j.Profile) && j.State == row.Queued {
+		c.StorePlan(j, nil)
+	}
+}
+
 // TookBack records that a job was parked, and reports whether it was.
 func TookBack(c *state.Core, j *state.Job, p *state.Pending, o msg.Outcome) bool {
 	if o.Err != nil {
 		return false
 	}
 	j.Parked(p.Args.State)
+	planWhole(c, j)
 	c.Save(j)
 	c.Event(j, "parked again", map[string]any{"reason": p.Task.Intent.Detail})
 	return true

@@ -50,7 +50,7 @@ func checkState(c *state.Core, j *state.Job, bad func(j *state.Job, format strin
 		bad(j, "there are %d steps", len(j.Profile))
 	case j.State == row.Waiting && j.Last():
 		bad(j, "waits after its last step")
-	case len(j.Plan) != 0 && len(j.Plan) != len(j.Profile) && !j.Lapsed() && j.State != row.Waiting:
+	case len(j.Plan) != 0 && len(j.Plan) != len(j.Profile) && !j.Lapsed() && j.State != row.Waiting && !(j.State == row.Starting && len(j.Plan) == 1):
 		bad(j, "the plan has %d steps", len(j.Plan))
 	case j.Mode != state.BehaviourOf(drivemode.Mode(j.Drive), state.FactsOf(c, j)):
 		bad(j, "has another row of the drive table than its mode and site have")
