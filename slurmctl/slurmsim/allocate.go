@@ -25,7 +25,7 @@ func asked(k *Client, q slurmctl.AllocateRequest) Job {
 		Expand: q.ExpandJob, NodeList: q.NodeList, Exclude: q.Exclude, Constraint: q.Constraint, Reservation: q.Reservation}
 	request.MemoryPerNode, request.MemoryPerCPU, request.GRES = q.MemoryPerNode, q.MemoryPerCPU, q.GRES
 	if u.Account == "" {
-		for _, known := range k.cluster.users {
+		for _, known := range k.cluster.Users {
 			if known.Name == u.Name {
 				request.User.Account = known.Account
 			}
@@ -57,7 +57,7 @@ func (k *Client) Allocate(ctx context.Context, q slurmctl.AllocateRequest) (slur
 		return slurmctl.Job{}, slurmctl.ErrNoName
 	}
 	c := k.cluster
-	a := allocation{cluster: c, ctx: ctx, end: c.now + patience(ctx)}
+	a := allocation{cluster: c, ctx: ctx, end: c.Moment + patience(ctx)}
 	request := asked(k, q)
 	if q.Parked {
 		request.NodeList, request.Reservation, request.Begin = nil, "", c.Now().Add(forever)
@@ -112,7 +112,7 @@ type allocation struct {
 // look checks whether the job has started, and looks again later if it may start.
 func (a *allocation) look() {
 	c := a.cluster
-	j := c.jobs[a.id]
+	j := c.Jobs[a.id]
 	switch {
 	case j == nil || j.Ended() || j.State == slurmctl.Completing:
 		a.done(fmt.Errorf("job %d: %w", a.id, slurmctl.ErrAlreadyDone))
@@ -125,23 +125,23 @@ func (a *allocation) look() {
 	a.reason = j.Reason
 	atLimit := slurmctl.KindOf(j.Reason) == slurmctl.LimitReason
 	switch {
-	case c.now >= a.end || a.ctx.Err() != nil:
+	case c.Moment >= a.end || a.ctx.Err() != nil:
 		a.done(context.DeadlineExceeded)
 		return
 	case !atLimit:
 		a.limited = 0
 	case a.limited == 0:
-		a.limited = c.now
-	case c.now-a.limited >= limitSeen:
+		a.limited = c.Moment
+	case c.Moment-a.limited >= limitSeen:
 		a.done(errors.New("given up"))
 		return
 	}
-	c.after(allocateLook, a.look)
+	c.After(allocateLook, a.look)
 }
 
 // letGo puts a parked allocation into its reservation, to start now.
 func letGo(c *Cluster, id slurmctl.JobID, reservation string) error {
-	j := c.jobs[id]
+	j := c.Jobs[id]
 	u := Update{JobUpdate: slurmctl.JobUpdate{StartNow: true, Reservation: &reservation}}
 	if see := c.options.Plugin.Update; see != nil {
 		if err := see(shown(c, j), &u); err != nil {

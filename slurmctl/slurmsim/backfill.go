@@ -10,49 +10,49 @@ import (
 // backfill models the backfill scheduler's thread (backfill.c of sched/backfill). It rests for
 // bf_interval after each cycle, then looks for changes once a second.
 type backfill struct {
-	rests   time.Duration // rests until then
-	at      time.Duration // next look on the agenda; 0 if none
-	ended   time.Time     // end of the last cycle
-	version uint64        // version that the last cycle saw
-	quiet   time.Time     // until when a cycle over the same state does nothing
+	Rests   time.Duration // rests until then
+	At      time.Duration // next look on the agenda; 0 if none
+	Ended   time.Time     // end of the last cycle
+	Version uint64        // version that the last cycle saw
+	Quiet   time.Time     // until when a cycle over the same state does nothing
 
-	appended bool // only submissions since that cycle
-	placed   []*job
-	expected []*job // jobs that may be planned
-	gaveUp   bool   // stopped planning a job, though not for good
+	Appended bool // only submissions since that cycle
+	Placed   []*job
+	Expected []*job // jobs that may be planned
+	GaveUp   bool   // stopped planning a job, though not for good
 
 	// of the current cycle
-	now, window, step int64 // in seconds
-	space             []slot
-	slots             int // slots ever created
-	tried             int // jobs tried
-	counted           bool
-	all, free         nodeSet
-	whole             bool // all nodes that are up are available
-	words             []uint64
+	Now, Window, Step int64 // in seconds
+	Space             []slot
+	Slots             int      // slots ever created
+	Tried             int      // jobs tried
+	counted           bool     `codec:"-"`
+	all, free         nodeSet  `codec:"-"`
+	whole             bool     `codec:"-"` // all nodes that are up are available
+	words             []uint64 `codec:"-"`
 }
 
 func backfillTurn(c *Cluster) {
-	b := &c.backfill
-	if c.down || len(c.pending) == 0 {
+	b := &c.Backfill
+	if c.Down || len(c.Pending) == 0 {
 		return
 	}
 	now := c.Now()
-	if !now.Before(b.quiet) {
-		b.appended = false
+	if !now.Before(b.Quiet) {
+		b.Appended = false
 	}
-	if c.now >= b.rests && (b.version != c.loop.version || !now.Before(b.quiet) || c.options.MultifactorAge > 0) {
-		b.version, b.rests = c.loop.version, c.now+c.options.BackfillInterval
+	if c.Moment >= b.Rests && (b.Version != c.Loop.Version || !now.Before(b.Quiet) || c.options.MultifactorAge > 0) {
+		b.Version, b.Rests = c.Loop.Version, c.Moment+c.options.BackfillInterval
 		backfillCycle(c)
-		b.ended = c.second()
+		b.Ended = c.second()
 	}
 	switch {
-	case len(c.pending) == 0:
+	case len(c.Pending) == 0:
 	case c.options.MultifactorAge > 0:
-		c.backfillAt(c.now + c.options.BackfillInterval)
+		c.backfillAt(c.Moment + c.options.BackfillInterval)
 	default:
-		b.quiet = nextEvent(c)
-		c.backfillAt(c.now + b.quiet.Sub(now))
+		b.Quiet = nextEvent(c)
+		c.backfillAt(c.Moment + b.Quiet.Sub(now))
 	}
 }
 
@@ -61,7 +61,7 @@ func backfillTurn(c *Cluster) {
 func nextEvent(c *Cluster) time.Time {
 	now, next := c.Now(), nextTurn(c)
 	if all := c.byLimit(); len(all) > 0 {
-		first := time.Unix(all[0].ends, 0)
+		first := time.Unix(all[0].Ends, 0)
 		if !first.After(now) {
 			return now.Add(c.options.BackfillInterval) // it may end any moment
 		}
@@ -69,9 +69,9 @@ func nextEvent(c *Cluster) time.Time {
 			next = first
 		}
 	}
-	for _, j := range c.backfill.expected {
-		if j.State == slurmctl.Pending && !j.planned.IsZero() && j.planned.Before(next) {
-			next = j.planned
+	for _, j := range c.Backfill.Expected {
+		if j.State == slurmctl.Pending && !j.Planned.IsZero() && j.Planned.Before(next) {
+			next = j.Planned
 		}
 	}
 	return maxTime(next, now.Add(c.options.BackfillInterval))
@@ -87,43 +87,43 @@ func maxTime(a, b time.Time) time.Time {
 // backfillCycle gives every pending job, in order, the earliest place that delays no earlier job.
 // It starts the job if that place is now (_attempt_backfill).
 func backfillCycle(c *Cluster) {
-	b := &c.backfill
+	b := &c.Backfill
 	c.room.queue = readyJobs(c, c.room.queue[:0])
 	queue := c.room.queue
-	b.step = int64(c.options.BackfillStep / time.Second)
-	b.now = c.Now().Unix()
-	if again := b.appended && !b.gaveUp && !c.watched; again && len(b.placed) <= len(queue) && slices.Equal(b.placed, queue[:len(b.placed)]) {
-		fillAll(c, queue[len(b.placed):]) // earlier placements are unchanged
+	b.Step = int64(c.options.BackfillStep / time.Second)
+	b.Now = c.Now().Unix()
+	if again := b.Appended && !b.GaveUp && !c.Watched; again && len(b.Placed) <= len(queue) && slices.Equal(b.Placed, queue[:len(b.Placed)]) {
+		fillAll(c, queue[len(b.Placed):]) // earlier placements are unchanged
 		return
 	}
-	for _, j := range b.expected {
-		j.planned = time.Time{}
+	for _, j := range b.Expected {
+		j.Planned = time.Time{}
 	}
-	b.expected = b.expected[:0]
+	b.Expected = b.Expected[:0]
 	if len(queue) == 0 {
 		return
 	}
-	b.window = (b.now + int64(c.options.BackfillWindow/time.Second)) / b.step * b.step
+	b.Window = (b.Now + int64(c.options.BackfillWindow/time.Second)) / b.Step * b.Step
 	b.words = b.words[:0]
-	b.space = append(b.space[:0], slot{from: b.now / b.step * b.step, to: b.window, free: b.copied(c.up)})
+	b.Space = append(b.Space[:0], slot{From: b.Now / b.Step * b.Step, To: b.Window, Free: b.copied(c.Up)})
 	b.number(0, 1)
-	b.slots, b.tried, b.placed, b.gaveUp = 1, 0, b.placed[:0], false
+	b.Slots, b.Tried, b.Placed, b.GaveUp = 1, 0, b.Placed[:0], false
 	fillAll(c, queue)
 }
 
 // fillAll places jobs in order.
 func fillAll(c *Cluster, queue []*job) {
-	b := &c.backfill
-	b.appended = true
-	some := small{queue: queue, most: len(c.nodes)}
+	b := &c.Backfill
+	b.Appended = true
+	some := small{queue: queue, most: len(c.Nodes)}
 	for i, j := range queue {
-		if b.tried >= c.options.BackfillJobs || b.slots >= max(c.options.BackfillJobs, 2) {
+		if b.Tried >= c.options.BackfillJobs || b.Slots >= max(c.options.BackfillJobs, 2) {
 			return
 		}
-		if !c.watched && c.shared == 0 && !some.from(i, c.usage.idle.count()) {
+		if !c.Watched && c.Shared == 0 && !some.from(i, c.Usage.Idle.count()) {
 			return // no job can start any more, and plans are not watched
 		}
-		b.placed, b.expected = append(b.placed, j), append(b.expected, j)
+		b.Placed, b.Expected = append(b.Placed, j), append(b.Expected, j)
 		b.counted = false
 		for tasks := j.ArrayTasks; tasks > 0 && j.State == slurmctl.Pending; tasks-- {
 			started, ok := fillAnywhere(c, j)
@@ -157,7 +157,7 @@ func (s *small) from(i, idle int) bool {
 // fillAnywhere runs fill in each of the job's partitions until the job starts: Slurm keeps a place
 // for it in each.
 func fillAnywhere(c *Cluster, j *job) (started, ok bool) {
-	if len(j.parts) == 0 {
+	if len(j.Parts) == 0 {
 		return fill(c, j)
 	}
 	first := time.Time{}
@@ -165,16 +165,16 @@ func fillAnywhere(c *Cluster, j *job) (started, ok bool) {
 		if !partitionAdmits(c, j) {
 			return false
 		}
-		j.planned = time.Time{}
+		j.Planned = time.Time{}
 		begins, placed := fill(c, j)
 		started, ok = started || begins, ok || placed
-		if !j.planned.IsZero() && (first.IsZero() || j.planned.Before(first)) {
-			first = j.planned
+		if !j.Planned.IsZero() && (first.IsZero() || j.Planned.Before(first)) {
+			first = j.Planned
 		}
 		return begins
 	})
 	if !started {
-		j.planned = first
+		j.Planned = first
 	}
 	return started, ok
 }
@@ -184,13 +184,13 @@ func fill(c *Cluster, j *job) (started, ok bool) {
 	if limitReason(c, j) != "" {
 		return false, false
 	}
-	b := &c.backfill
-	p := placing{Cluster: c, b: b, j: j, limit: int64(j.plannedFor() / time.Second), later: b.now, at: stretch{few: -1}}
-	if len(c.reservations) == 0 { // the nodes are then the same at all times
-		b.all = append(b.all[:0], j.part.set...)
+	b := &c.Backfill
+	p := placing{Cluster: c, b: b, j: j, limit: int64(j.plannedFor() / time.Second), later: b.Now, at: stretch{few: -1}}
+	if len(c.Reservations) == 0 { // the nodes are then the same at all times
+		b.all = append(b.all[:0], j.Part.Set...)
 		c.keepSuitable(j, b.all)
-		b.all.and(c.up)
-		b.whole = b.all.equal(c.up)
+		b.all.and(c.Up)
+		b.whole = b.all.equal(c.Up)
 	}
 	for {
 		switch p.attempt() {
@@ -230,14 +230,14 @@ func (p *placing) attempt() attempted {
 	b := p.b
 	p.start, p.later = p.later, 0
 	overlap := false
-	if len(p.reservations) > 0 {
-		allowed := p.reservations.permitted(p.j, len(p.nodes), time.Unix(p.start, 0), true)
+	if len(p.Reservations) > 0 {
+		allowed := p.Reservations.permitted(p.j, len(p.Nodes), time.Unix(p.start, 0), true)
 		if allowed.why != fine {
 			return hasNone
 		}
 		p.start, overlap = allowed.start.Unix(), allowed.overlap
 		p.keepSuitable(p.j, allowed.nodes)
-		allowed.nodes.and(p.up)
+		allowed.nodes.and(p.Up)
 		b.all, b.whole = append(b.all[:0], allowed.nodes...), false
 	}
 	if !p.findNodes(overlap) {
@@ -245,7 +245,7 @@ func (p *placing) attempt() attempted {
 	}
 	if !b.counted {
 		b.counted = true
-		b.tried++
+		b.Tried++
 	}
 	at, set, fits := willRun(p.Cluster, p.j, b.free)
 	if !fits {
@@ -265,34 +265,34 @@ func (p *placing) laterOrNone() attempted {
 // of the next attempt. It reports whether they are enough.
 func (p *placing) findNodes(overlap bool) bool {
 	b := p.b
-	end := min(max(p.start, b.now)+p.limit, b.now+int64(forever/time.Second))
+	end := min(max(p.start, b.Now)+p.limit, b.Now+int64(forever/time.Second))
 	b.stretchTo(&p.at, p.start, end, p.j.NumNodes)
 	failing := b.failing(&p.at, p.j.NumNodes)
 	opening := b.opening(p.at.first, end)
 	if failing >= 0 && !overlap {
 		for opening >= 0 && opening < failing {
-			end = b.space[opening].to + p.limit
+			end = b.Space[opening].To + p.limit
 			opening = b.opening(opening+1, end)
 		}
 	}
 	if opening >= 0 {
-		p.later, p.at.hint = b.space[opening].to, opening+1
+		p.later, p.at.hint = b.Space[opening].To, opening+1
 	}
 	if overlap {
-		if e := p.reservations.nextEnd(p.start, b.step); e != 0 && e+1 < b.window && (p.later == 0 || e+1 < p.later) {
+		if e := p.Reservations.nextEnd(p.start, b.Step); e != 0 && e+1 < b.Window && (p.later == 0 || e+1 < p.later) {
 			p.later = e + 1
 		}
 	}
-	return failing < 0 && (p.j.required == nil || b.free.holds(p.j.required))
+	return failing < 0 && (p.j.Required == nil || b.free.holds(p.j.Required))
 }
 
 // place starts the job if the moment is now, or keeps the nodes for it.
 func (p *placing) place(at int64, set nodeSet) attempted {
 	b := p.b
-	if at <= b.now && (set.overlaps(p.completing) || set.overlaps(p.refused) || set.overlaps(p.resuming)) {
-		at, p.later = b.now+1, 0
+	if at <= b.Now && (set.overlaps(p.Completing) || set.overlaps(p.Refused) || set.overlaps(p.Resuming)) {
+		at, p.later = b.Now+1, 0
 	}
-	if at <= b.now {
+	if at <= b.Now {
 		switch tryNow(p.Cluster, p.j, b.free) {
 		case fine:
 			return startsNow
@@ -304,15 +304,15 @@ func (p *placing) place(at int64, set nodeSet) attempted {
 	if p.later != 0 && at > p.later {
 		return goesOn
 	}
-	if at > b.now+int64(p.options.BackfillWindow/time.Second) {
+	if at > b.Now+int64(p.options.BackfillWindow/time.Second) {
 		return hasNone
 	}
-	from, to := at/b.step*b.step, (at+p.limit)/b.step*b.step
-	if at > b.now && b.clashes(set, from, to) {
+	from, to := at/b.Step*b.Step, (at+p.limit)/b.Step*b.Step
+	if at > b.Now && b.clashes(set, from, to) {
 		p.later = at
 		return goesOn
 	}
-	p.j.planned = time.Unix(at, 0)
+	p.j.Planned = time.Unix(at, 0)
 	b.reserve(set, from, to)
 	return hasPlace
 }
@@ -320,16 +320,16 @@ func (p *placing) place(at int64, set nodeSet) attempted {
 // willRun returns when and where a job could run on some of these nodes if all active jobs lasted
 // until their limits (_will_run_test of select/cons_common).
 func willRun(c *Cluster, j *job, from nodeSet) (int64, nodeSet, bool) {
-	now := c.backfill.now
-	if set, ok := choose(c, j, &c.usage, from); ok {
+	now := c.Backfill.Now
+	if set, ok := choose(c, j, &c.Usage, from); ok {
 		return now, set, true
 	}
 	if victims(c, j, from) != nil { // try it now, so that it makes room
 		c.room.got = append(c.room.got[:0], from...)
 		return now, c.room.got, true
 	}
-	future, cpus := &c.room.future, c.shared > 0 || !j.whole() // whether these matter
-	if c.usage.copyTo(future, cpus); from.count() < j.NumNodes {
+	future, cpus := &c.room.future, c.Shared > 0 || !j.whole() // whether these matter
+	if c.Usage.copyTo(future, cpus); from.count() < j.NumNodes {
 		return 0, nil, false
 	}
 	d := departures{nodeTable: &c.nodeTable, future: future, cpus: cpus, all: c.byLimit(), window: 30}
@@ -339,7 +339,7 @@ func willRun(c *Cluster, j *job, from nodeSet) (int64, nodeSet, bool) {
 			return 0, nil, false
 		}
 		if set, ok := choose(c, j, future, from); ok {
-			at := last.ends
+			at := last.Ends
 			if at <= now {
 				at = max(at+int64(c.options.KillWait/time.Second), now+1)
 			}
@@ -365,17 +365,17 @@ type departures struct {
 func (d *departures) group(from nodeSet) (last *job) {
 	more := false
 	for i, one := range d.all[d.next:] {
-		if !one.set.overlaps(from) {
+		if !one.Set.overlaps(from) {
 			continue
 		}
 		if d.end == 0 {
-			d.end = one.ends + d.window - one.ends%d.window
+			d.end = one.Ends + d.window - one.Ends%d.window
 		}
 		last = one
 		if d.cpus {
-			d.book(d.future, one, one.nodes, -1)
+			d.book(d.future, one, one.Nodes, -1)
 		} else {
-			d.future.idle.or(one.set)
+			d.future.Idle.or(one.Set)
 		}
 		if more = d.pausesBefore(d.next + i + 1); more {
 			d.next += i + 1
@@ -393,5 +393,5 @@ func (d *departures) group(from nodeSet) (last *job) {
 
 // pausesBefore reports whether that job belongs to a later group.
 func (d *departures) pausesBefore(next int) bool {
-	return next < len(d.all) && d.all[next].ends > d.end+d.window
+	return next < len(d.all) && d.all[next].Ends > d.end+d.window
 }

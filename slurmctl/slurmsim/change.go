@@ -55,7 +55,7 @@ func (k *Client) CancelAs(ctx context.Context, u *slurmctl.User, ids ...slurmctl
 	}
 	return change(ctx, k, about("Cancel", ids...), func() error {
 		for _, id := range ids {
-			j := k.cluster.jobs[id]
+			j := k.cluster.Jobs[id]
 			if j == nil || j.Ended() || j.State == slurmctl.Completing {
 				continue
 			}
@@ -82,7 +82,7 @@ func (k *Client) Signal(ctx context.Context, id slurmctl.JobID, name string, _ s
 		case j.Ended() || j.State == slurmctl.Completing:
 			return refusal("Job/step already completing or completed")
 		case j.State == slurmctl.Running:
-			k.cluster.running[id].signal(name)
+			k.cluster.Scripts[id].signal(name)
 		}
 		return nil
 	})
@@ -118,7 +118,7 @@ func onPending(ctx context.Context, k *Client, q Command, f func(*job)) error {
 			return refusal("Job is no longer pending execution")
 		}
 		f(j)
-		k.cluster.disorder, k.cluster.special = true, true
+		k.cluster.Disorder, k.cluster.Special = true, true
 		k.cluster.touch(j)
 		k.cluster.kick()
 		return nil
@@ -137,13 +137,13 @@ func (k *Client) Suspend(ctx context.Context, id slurmctl.JobID) error {
 			return err
 		}
 		c := k.cluster
-		j.epoch++
+		j.Epoch++
 		j.State = slurmctl.Suspended
-		if j.left > 0 {
-			j.left = max(j.left-(c.now-j.resumed), 1)
+		if j.Left > 0 {
+			j.Left = max(j.Left-(c.Moment-j.Resumed), 1)
 		}
-		j.resumed = c.now // start of the suspension
-		c.running[id].halt()
+		j.Resumed = c.Moment // start of the suspension
+		c.Scripts[id].halt()
 		c.touch(j)
 		return nil
 	})
@@ -160,14 +160,14 @@ func (k *Client) Resume(ctx context.Context, id slurmctl.JobID) error {
 			return err
 		}
 		c := k.cluster
-		stood := (c.now - j.resumed).Truncate(time.Second)
+		stood := (c.Moment - j.Resumed).Truncate(time.Second)
 		if !j.EndTime.IsZero() {
 			j.EndTime = j.EndTime.Add(stood)
 		}
-		j.ends, c.byEnd = j.ends+int64(stood/time.Second), nil
-		j.stood += stood
-		j.State, j.resumed = slurmctl.Running, c.now
-		c.running[id].resume()
+		j.Ends, c.ByEnd = j.Ends+int64(stood/time.Second), nil
+		j.Stood += stood
+		j.State, j.Resumed = slurmctl.Running, c.Moment
+		c.Scripts[id].resume()
 		watchEnd(c, j)
 		c.touch(j)
 		return nil
@@ -181,7 +181,7 @@ func (k *Client) Requeue(ctx context.Context, id slurmctl.JobID) error {
 		switch {
 		case err != nil:
 			return err
-		case j.request.Script == "" || !j.active():
+		case j.Request.Script == "" || !j.active():
 			return refusal("Requested operation is presently disabled")
 		}
 		requeue(k.cluster, j)
@@ -193,12 +193,12 @@ func (k *Client) Requeue(ctx context.Context, id slurmctl.JobID) error {
 func (k *Client) Reconfigure(ctx context.Context) error {
 	return change(ctx, k, Command{Name: "Reconfigure"}, func() error {
 		c := k.cluster
-		for i := range c.nodes {
-			c.nodes[i].leaked, c.nodes[i].shrunk = false, false
-			c.refused.drop(i)
+		for i := range c.Nodes {
+			c.Nodes[i].Leaked, c.Nodes[i].Shrunk = false, false
+			c.Refused.drop(i)
 			c.usable(i)
 		}
-		c.merged = nil
+		c.Merged = nil
 		takeBatchHosts(c)
 		c.changed()
 		c.kick()
@@ -244,14 +244,14 @@ func (k *Client) Submit(ctx context.Context, q Job) (id slurmctl.JobID, err erro
 
 // PowerUp does what slurmctl.Client.PowerUp does.
 func (k *Client) PowerUp(ctx context.Context, nodes []string) error {
-	return onNodes(ctx, k, "PowerUp", nodes, func(i int) { k.cluster.switchOn([]int{i}, k.cluster.now) })
+	return onNodes(ctx, k, "PowerUp", nodes, func(i int) { k.cluster.switchOn([]int{i}, k.cluster.Moment) })
 }
 
 // KeepUp does what slurmctl.Client.KeepUp does.
 func (k *Client) KeepUp(ctx context.Context, nodes []string) error {
 	return onNodes(ctx, k, "KeepUp", nodes, func(i int) {
-		if n := &k.cluster.nodes[i]; n.power == slurmctl.PowerOn {
-			n.powered = k.cluster.now
+		if n := &k.cluster.Nodes[i]; n.PowerState == slurmctl.PowerOn {
+			n.Powered = k.cluster.Moment
 		}
 	})
 }
@@ -259,10 +259,9 @@ func (k *Client) KeepUp(ctx context.Context, nodes []string) error {
 // Contact does what slurmctl.Client.Contact does.
 func (k *Client) Contact(ctx context.Context, nodes []string) error {
 	return onNodes(ctx, k, "Contact", nodes, func(i int) {
-		if c := k.cluster; c.up.has(i) && c.usage.idle.has(i) && !c.completing.has(i) && c.nodes[i].power == slurmctl.PowerOn {
-			boot := c.boot
-			c.asked.add(i)
-			c.after(time.Second, func() { answer(c, boot, i) })
+		if c := k.cluster; c.Up.has(i) && c.Usage.Idle.has(i) && !c.Completing.has(i) && c.Nodes[i].PowerState == slurmctl.PowerOn {
+			c.Asked.add(i)
+			c.Later(time.Second, answers{c.Boot, i})
 		}
 	})
 }

@@ -36,20 +36,20 @@ type choice struct {
 // A job that lacks one node gets the sufficient node with the fewest free CPUs. The set is valid
 // until the next call. O(nodes).
 func choose(c *Cluster, j *job, u *usage, from nodeSet) (nodeSet, bool) {
-	if j.whole() && from.common(u.idle) < j.NumNodes {
+	if j.whole() && from.common(u.Idle) < j.NumNodes {
 		return nil, false
 	}
-	w := choice{&c.nodeTable, &c.room, j, u, j.NumNodes, int32(j.NumNodes) * int32(max(j.request.CPUs, 1))}
+	w := choice{&c.nodeTable, &c.room, j, u, j.NumNodes, int32(j.NumNodes) * int32(max(j.Request.CPUs, 1))}
 	w.from = append(w.from[:0], from...)
-	if w.candidates(j, u, w.from); !j.whole() && w.from.count() < w.want || j.required != nil && !w.from.holds(j.required) {
+	if w.candidates(j, u, w.from); !j.whole() && w.from.count() < w.want || j.Required != nil && !w.from.holds(j.Required) {
 		return nil, false
 	}
 	w.got = append(w.got[:0], make(nodeSet, len(from))...)
-	if j.required != nil {
-		if w.want < j.required.count() {
+	if j.Required != nil {
+		if w.want < j.Required.count() {
 			return nil, false
 		}
-		for n := j.required.next(0); n >= 0; n = j.required.next(n + 1) {
+		for n := j.Required.next(0); n >= 0; n = j.Required.next(n + 1) {
 			w.get(n)
 		}
 	}
@@ -100,7 +100,7 @@ func (w *choice) takeFrom(r *run) {
 }
 
 // plain reports whether one node is as good as another.
-func (w *choice) plain() bool { return w.uniform && w.j.whole() && w.j.required == nil }
+func (w *choice) plain() bool { return w.uniform && w.j.whole() && w.j.Required == nil }
 
 // tightest returns the node of a run with the fewest CPUs that suffice.
 func (w *choice) tightest(r *run) int {
@@ -120,7 +120,7 @@ func (w *choice) tightest(r *run) int {
 func (w *choice) consecutive() {
 	w.runs = w.runs[:0]
 	if w.plain() {
-		cpus := int32(w.nodes[0].CPUs)
+		cpus := int32(w.Nodes[0].CPUs)
 		for n := w.from.next(0); n >= 0; {
 			end := w.from.gap(n)
 			w.runs = append(w.runs, run{first: n, last: end - 1, nodes: end - n, cpus: int32(end-n) * cpus, required: -1})
@@ -137,7 +137,7 @@ func (w *choice) consecutive() {
 	}
 	before := -2
 	for n := w.from.next(0); n >= 0; n = w.from.next(n + 1) {
-		weight := w.nodes[n].Weight
+		weight := w.Nodes[n].Weight
 		if n != before+1 || at.nodes > 0 && weight != at.weight {
 			end()
 		}
@@ -146,7 +146,7 @@ func (w *choice) consecutive() {
 			at.first = n
 		}
 		at.last = n
-		if w.j.required != nil && w.j.required.has(n) {
+		if w.j.Required != nil && w.j.Required.has(n) {
 			if at.required < 0 {
 				at.required = n
 			}

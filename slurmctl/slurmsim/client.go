@@ -26,11 +26,11 @@ func (k *Client) JobsByID(ctx context.Context, ids ...slurmctl.JobID) ([]slurmct
 // ScriptNode does what slurmctl.Client.ScriptNode does.
 func (k *Client) ScriptNode(ctx context.Context, id slurmctl.JobID) (string, error) {
 	return look(ctx, k, Command{Name: "ScriptNode", Jobs: []slurmctl.JobID{id}}, func() (string, error) {
-		j := k.cluster.jobs[id]
-		if j == nil || j.request.Script == "" || !j.active() || len(j.nodes) == 0 {
+		j := k.cluster.Jobs[id]
+		if j == nil || j.Request.Script == "" || !j.active() || len(j.Nodes) == 0 {
 			return "", nil
 		}
-		return k.cluster.nodes[j.script].Name, nil
+		return k.cluster.Nodes[j.ScriptNode].Name, nil
 	})
 }
 
@@ -67,7 +67,7 @@ func (k *Client) Nodes(ctx context.Context) ([]slurmctl.Node, []slurmctl.Partiti
 func (k *Client) Reservations(ctx context.Context) ([]slurmctl.Reservation, error) {
 	return look(ctx, k, Command{Name: "Reservations"}, func() (all []slurmctl.Reservation, err error) {
 		now := k.cluster.Now()
-		for _, r := range k.cluster.reservations {
+		for _, r := range k.cluster.Reservations {
 			shown := r.Reservation
 			shown.Active = r.overlaps(now, now.Add(1))
 			shown.Start = shown.Start.Truncate(time.Second)
@@ -81,7 +81,7 @@ func (k *Client) Reservations(ctx context.Context) ([]slurmctl.Reservation, erro
 // Config does what slurmctl.Client.Config does.
 func (k *Client) Config(ctx context.Context) (slurmctl.Config, error) {
 	return look(ctx, k, Command{Name: "Config"}, func() (slurmctl.Config, error) {
-		cfg := k.cluster.options.config(k.cluster.boot)
+		cfg := k.cluster.options.config(k.cluster.Boot)
 		if p := k.cluster.options.Plugin; p.Submit != nil || p.Update != nil {
 			cfg.Values["JobSubmitPlugins"] = "lua"
 		}
@@ -91,7 +91,7 @@ func (k *Client) Config(ctx context.Context) (slurmctl.Config, error) {
 
 // Backfill does what slurmctl.Client.Backfill does. The model's scheduler takes no time.
 func (k *Client) Backfill(ctx context.Context) (busy bool, ended time.Time, err error) {
-	ended, err = look(ctx, k, Command{Name: "Backfill"}, func() (time.Time, error) { return k.cluster.backfill.ended, nil })
+	ended, err = look(ctx, k, Command{Name: "Backfill"}, func() (time.Time, error) { return k.cluster.Backfill.Ended, nil })
 	return false, ended, err
 }
 
@@ -115,7 +115,7 @@ func (k *Client) Version(ctx context.Context) (string, error) {
 // Ping does what slurmctl.Client.Ping does.
 func (k *Client) Ping(ctx context.Context) ([]slurmctl.Controller, error) {
 	k.calls++
-	return []slurmctl.Controller{{Role: "primary", Host: "model", Up: !k.cluster.down}}, ended(ctx)
+	return []slurmctl.Controller{{Role: "primary", Host: "model", Up: !k.cluster.Down}}, ended(ctx)
 }
 
 // Clock does what slurmctl.Client.Clock does.
@@ -132,7 +132,7 @@ func (k *Client) AdminLevel(ctx context.Context, user string) (string, error) {
 func (k *Client) AccrueTimes(ctx context.Context) (map[slurmctl.JobID]time.Time, error) {
 	return look(ctx, k, Command{Name: "AccrueTimes"}, func() (map[slurmctl.JobID]time.Time, error) {
 		since := map[slurmctl.JobID]time.Time{}
-		for _, j := range k.cluster.pending {
+		for _, j := range k.cluster.Pending {
 			since[j.ID] = j.accrues()
 		}
 		return since, nil
@@ -142,7 +142,7 @@ func (k *Client) AccrueTimes(ctx context.Context) (map[slurmctl.JobID]time.Time,
 // TimeUsed does what slurmctl.Client.TimeUsed does.
 func (k *Client) TimeUsed(ctx context.Context, id slurmctl.JobID) (time.Duration, error) {
 	return look(ctx, k, Command{Name: "TimeUsed", Jobs: []slurmctl.JobID{id}}, func() (time.Duration, error) {
-		j := k.cluster.jobs[id]
+		j := k.cluster.Jobs[id]
 		if j == nil {
 			return 0, refusal("Invalid job id specified")
 		}
@@ -154,27 +154,27 @@ func (k *Client) TimeUsed(ctx context.Context, id slurmctl.JobID) (time.Duration
 func (k *Client) BatchScript(ctx context.Context, id slurmctl.JobID) (string, error) {
 	return look(ctx, k, Command{Name: "BatchScript", Jobs: []slurmctl.JobID{id}}, func() (string, error) {
 		j, err := ownJob(k, id)
-		if err == nil && j.request.Script == "" {
+		if err == nil && j.Request.Script == "" {
 			err = refusal("Job script not specified")
 		}
 		if err != nil {
 			return "", err
 		}
-		return j.request.Script, nil
+		return j.Request.Script, nil
 	})
 }
 
 // Request does what slurmctl.Client.Request does.
 func (k *Client) Request(ctx context.Context, id slurmctl.JobID, _ slurmctl.Config) (slurmctl.JobRequest, error) {
 	return look(ctx, k, Command{Name: "Request", Jobs: []slurmctl.JobID{id}}, func() (slurmctl.JobRequest, error) {
-		j := k.cluster.jobs[id]
+		j := k.cluster.Jobs[id]
 		if j == nil {
 			return slurmctl.JobRequest{}, slurmctl.ErrUnknownJob
 		}
 		r := slurmctl.JobRequest{ID: id, UID: j.UID, Account: j.Account, QOS: j.QOS, Partition: j.Partition, Features: j.Features,
-			TasksPerNode: j.request.CPUs, TRESPerNode: j.TRESPer, MemoryPerCPU: j.request.MemoryPerCPU, DefaultMemoryPerCPU: k.cluster.options.DefMemPerCPU,
+			TasksPerNode: j.Request.CPUs, TRESPerNode: j.TRESPer, MemoryPerCPU: j.Request.MemoryPerCPU, DefaultMemoryPerCPU: k.cluster.options.DefMemPerCPU,
 			TimeLimit: j.TimeLimit, AccrueTime: j.accrues(), Comment: j.Comment, StepMgr: k.cluster.options.StepMgr}
-		if m := j.request.MemoryPerNode; m != nil {
+		if m := j.Request.MemoryPerNode; m != nil {
 			r.MemoryPerNode = *m
 		} else if r.MemoryPerCPU == 0 {
 			r.MemoryPerCPU = r.DefaultMemoryPerCPU

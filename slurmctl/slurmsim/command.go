@@ -65,7 +65,7 @@ type Client struct {
 
 // Client returns a client of a user.
 func (c *Cluster) Client(u User) *Client {
-	c.watched = true
+	c.Watched = true
 	return &Client{cluster: c, user: u}
 }
 
@@ -99,15 +99,25 @@ func ended(ctx context.Context) error {
 // (They notice any other cancellation only at their next start.)
 func (c *Cluster) WithTimeout(ctx context.Context, d time.Duration) (context.Context, context.CancelFunc) {
 	own, cancel := context.WithCancelCause(ctx)
-	c.after(d, func() {
-		cancel(context.DeadlineExceeded)
-		for _, u := range slices.Clone(c.underWay) {
-			if err := ended(u.ctx); err != nil {
-				u.settle(err)
-			}
-		}
-	})
+	c.Later(d, expires{cancel})
 	return own, func() { cancel(context.Canceled) }
+}
+
+// expires ends a context with what still uses it: nothing after a checkpoint.
+type expires struct {
+	context context.CancelCauseFunc `codec:"-"`
+}
+
+// Act implements Action.
+func (e expires) Act(c *Cluster) {
+	if e.context != nil {
+		e.context(context.DeadlineExceeded)
+	}
+	for _, u := range slices.Clone(c.underWay) {
+		if err := ended(u.ctx); err != nil {
+			u.settle(err)
+		}
+	}
 }
 
 // patience returns how long a command may last. For a deadline by the real clock, it is the
@@ -140,11 +150,11 @@ func call(ctx context.Context, k *Client, d time.Duration, q Command, f func() e
 func runCommand(ctx context.Context, k *Client, d time.Duration, q Command, f func(done func(error))) error {
 	c := k.cluster
 	k.calls++
-	c.commands++
+	c.Commands++
 	if err := ended(ctx); err != nil {
 		return err
 	}
-	q.Number, q.User, q.At = c.commands, k.user, c.Now()
+	q.Number, q.User, q.At = c.Commands, k.user, c.Now()
 	u := &underWay{cluster: c, ctx: ctx, patient: q.Name == "Allocate"}
 	if c.options.Faults != nil {
 		u.fault = c.options.Faults(q)
@@ -156,9 +166,9 @@ func runCommand(ctx context.Context, k *Client, d time.Duration, q Command, f fu
 		if !u.patient {
 			c.underWay = append(c.underWay, u)
 		}
-		c.after(u.fault.Before+u.duration/2, func() { u.arrive(f) })
+		c.After(u.fault.Before+u.duration/2, func() { u.arrive(f) })
 		if u.mayOutlast(most) {
-			c.after(most, func() { u.settle(errTimeout) })
+			c.Later(most, times{u})
 		}
 	})
 	return u.outcome
@@ -167,7 +177,7 @@ func runCommand(ctx context.Context, k *Client, d time.Duration, q Command, f fu
 // mayOutlast reports whether the command may last longer than that.
 func (u *underWay) mayOutlast(most time.Duration) bool {
 	delay := u.fault.Before + u.fault.After
-	if u.cluster.down {
+	if u.cluster.Down {
 		return true
 	}
 	if u.patient {
@@ -176,11 +186,23 @@ func (u *underWay) mayOutlast(most time.Duration) bool {
 	return delay+u.duration > most
 }
 
+// times ends the wait for a command that takes too long: none after a checkpoint.
+type times struct {
+	out *underWay `codec:"-"`
+}
+
+// Act implements Action.
+func (t times) Act(*Cluster) {
+	if t.out != nil {
+		t.out.settle(errTimeout)
+	}
+}
+
 // arrive brings the command to slurmctld, which runs f.
 func (u *underWay) arrive(f func(done func(error))) {
 	switch c := u.cluster; {
-	case c.down:
-		c.after(c.options.Latency.Lost, func() { u.settle(errUnreachable) })
+	case c.Down:
+		c.After(c.options.Latency.Lost, func() { u.settle(errUnreachable) })
 	case u.fault.Drop:
 		u.answer(errUnreachable)
 	default:
@@ -193,7 +215,7 @@ func (u *underWay) answer(err error) {
 	if u.fault.Err != nil {
 		err = u.fault.Err
 	}
-	u.cluster.after(u.fault.After+u.duration-u.duration/2, func() {
+	u.cluster.After(u.fault.After+u.duration-u.duration/2, func() {
 		if gone := ended(u.ctx); gone != nil && !u.patient {
 			err = gone
 		}
@@ -231,7 +253,7 @@ func change(ctx context.Context, k *Client, q Command, f func() error) error {
 
 // ownJob finds a job that the user may change.
 func ownJob(k *Client, id slurmctl.JobID) (*job, error) {
-	j := k.cluster.jobs[id]
+	j := k.cluster.Jobs[id]
 	switch {
 	case j == nil:
 		return nil, refusal("Invalid job id specified")

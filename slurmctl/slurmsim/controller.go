@@ -12,59 +12,60 @@ import (
 // New creates a cluster whose clock starts at the options' Start.
 func New(o Options) *Cluster {
 	o = o.withDefaults()
-	c := &Cluster{options: o, boot: o.Start, running: map[slurmctl.JobID]*Process{}}
-	c.start = o.Start
+	c := &Cluster{options: o, Boot: o.Start, Scripts: map[slurmctl.JobID]*Process{}}
+	c.start, c.whole = o.Start, c
 	c.turns = turns{
 		loop:     func() { loopTurn(c) },
 		schedule: func(whole bool) { mainPass(c, whole) },
 		backfill: func() { backfillTurn(c) },
+		ended:    func(p *Process) { scriptEnded(c, p) },
 	}
-	c.due = due{c.loopNow, c.scheduleNow, c.backfillNow, c.saveNow}
-	c.chance = rand.New(rand.NewPCG(o.Seed, 2205))
-	c.jobs = map[slurmctl.JobID]*job{}
+	c.Chance = rand.NewPCG(o.Seed, 2205)
+	c.chance = rand.New(c.Chance)
+	c.Jobs = map[slurmctl.JobID]*job{}
 	c.nodeTable = newNodeTable(o.NodeList)
 	if err := c.findKinds(); err != nil {
 		panic(err) // a mistake in the options
 	}
 	for _, given := range o.Partitions {
-		c.partitions = append(c.partitions, c.newPartition(given))
+		c.Partitions = append(c.Partitions, c.newPartition(given))
 	}
 	for _, name := range o.PowerSaving.Off {
-		c.nodes[c.index[name]].power = slurmctl.PoweredDown
+		c.Nodes[c.index[name]].PowerState = slurmctl.PoweredDown
 	}
 	rebuild(c)
 	c.save()
-	c.loop.start()
+	c.Loop.start()
 	c.wake()
-	c.backfill.ended = c.second()
+	c.Backfill.Ended = c.second()
 	return c
 }
 
 // rebuild computes from the jobs what is in use on the nodes.
 func rebuild(c *Cluster) {
-	c.pending, c.active, c.ending, c.merged, c.byEnd = nil, nil, nil, nil, nil
-	defer func() { c.backfill.expected = append(c.backfill.expected[:0], c.pending...) }()
-	c.usage, c.shared = c.noUsage(), 0
-	c.completing, c.refused, c.asked = newNodeSet(len(c.nodes)), newNodeSet(len(c.nodes)), newNodeSet(len(c.nodes))
-	c.up, c.resuming = newNodeSet(len(c.nodes)), newNodeSet(len(c.nodes))
-	for i := range c.nodes {
-		c.nodes[i].freeing, c.nodes[i].shrunk = 0, false
+	c.Pending, c.Active, c.Ending, c.Merged, c.ByEnd = nil, nil, nil, nil, nil
+	defer func() { c.Backfill.Expected = append(c.Backfill.Expected[:0], c.Pending...) }()
+	c.Usage, c.Shared = c.noUsage(), 0
+	c.Completing, c.Refused, c.Asked = newNodeSet(len(c.Nodes)), newNodeSet(len(c.Nodes)), newNodeSet(len(c.Nodes))
+	c.Up, c.Resuming = newNodeSet(len(c.Nodes)), newNodeSet(len(c.Nodes))
+	for i := range c.Nodes {
+		c.Nodes[i].Freeing, c.Nodes[i].Shrunk = 0, false
 		c.usable(i)
 	}
-	for _, id := range sortedIDs(c.jobs) {
-		j := c.jobs[id]
-		j.part = c.partitions.named(j.part.Name)
-		for i, p := range j.parts {
-			j.parts[i] = c.partitions.named(p.Name)
+	for _, id := range sortedIDs(c.Jobs) {
+		j := c.Jobs[id]
+		j.Part = c.Partitions.named(j.Part.Name)
+		for i, p := range j.Parts {
+			j.Parts[i] = c.Partitions.named(p.Name)
 		}
 		switch {
 		case j.State == slurmctl.Pending:
 			c.queued(j)
 		case j.active():
-			c.active = append(c.active, j)
-			c.take(j, j.nodes)
+			c.Active = append(c.Active, j)
+			c.take(j, j.Nodes)
 			if !j.whole() {
-				c.shared++
+				c.Shared++
 			}
 		}
 	}
@@ -73,65 +74,65 @@ func rebuild(c *Cluster) {
 // StopController stops slurmctld: in good order, so that it knows everything when it is back, or as
 // kill -9 does. Commands fail until StartController; jobs keep running.
 func (c *Cluster) StopController(kill bool) {
-	if c.down {
+	if c.Down {
 		return
 	}
 	if !kill {
 		c.save()
 	}
-	c.down = true
+	c.Down = true
 }
 
 // StartController starts slurmctld from its saved state. Expand links are lost. Jobs that ended
 // meanwhile end now. Jobs that it does not know are ended on the nodes, which become free.
 func (c *Cluster) StartController() {
-	if !c.down {
+	if !c.Down {
 		return
 	}
-	alive := c.jobs
-	c.down, c.dirty, c.saving, c.stale = false, false, false, nil
-	c.jobs = make(map[slurmctl.JobID]*job, len(c.saved.jobs))
-	for id, j := range c.saved.jobs {
+	alive := c.Jobs
+	c.Down, c.Dirty, c.Saving, c.Stale = false, false, false, nil
+	c.Jobs = make(map[slurmctl.JobID]*job, len(c.Saved.Jobs))
+	for id, j := range c.Saved.Jobs {
 		copied := *j
-		c.jobs[id] = &copied
+		c.Jobs[id] = &copied
 	}
-	c.lastID = c.saved.lastID
-	c.nodes = slices.Clone(c.saved.nodes)
-	c.reservations, c.partitions = c.saved.reservations.clone(), c.saved.partitions.clone()
-	c.boot = c.second()
+	c.LastID = c.Saved.LastID
+	c.Nodes = slices.Clone(c.Saved.Nodes)
+	c.Reservations, c.Partitions = c.Saved.Reservations.clone(), c.Saved.Partitions.clone()
+	c.Boot = c.second()
 	rebuild(c)
-	for id, p := range sortedProcesses(c.running) {
-		if j := c.jobs[id]; j == nil || !j.active() || j.restarts != alive[id].restarts {
+	for id, p := range sortedProcesses(c.Scripts) {
+		if j := c.Jobs[id]; j == nil || !j.active() || j.Restarts != alive[id].Restarts {
 			p.Kill() // a process without a job, or of the next run, which mostly has other nodes
-			delete(c.running, id)
+			delete(c.Scripts, id)
 		}
 	}
-	for _, id := range sortedIDs(c.jobs) {
-		takeUp(c, c.jobs[id], alive[id])
+	for _, id := range sortedIDs(c.Jobs) {
+		takeUp(c, c.Jobs[id], alive[id])
 	}
-	missed := c.missed
-	c.missed = nil
-	for _, tell := range missed {
-		tell()
+	missed := c.Missed
+	c.Missed = nil
+	for _, what := range missed {
+		what.Act(c)
 	}
 	takeBatchHosts(c)
-	c.loop.start()
+	c.Loop.start()
 	c.changed()
 	c.kick()
 }
 
 // takeUp continues with a job whose record was saved. now is what became of it, or nil.
 func takeUp(c *Cluster, j, now *job) {
-	j.expands = 0
+	j.Expands = 0
 	switch {
-	case j.State == slurmctl.Completing && j.requeued:
+	case j.State == slurmctl.Completing && j.Requeued:
 		queueAgain(c, j)
 	case j.State == slurmctl.Completing:
-		closeRecord(c, j, j.final)
+		closeRecord(c, j, j.Final)
 	case j.Ended():
-		forgetLater(c, j)
+		c.Later(c.options.MinJobAge, forgets(j.ID))
 	case !j.active():
-	case now == nil, !now.active(), now.request.Program != nil && c.running[j.ID] == nil:
+	case now == nil, !now.active(), now.Request.Program != nil && c.Scripts[j.ID] == nil:
 		finish(c, j, slurmctl.Completed) // its nodes say so
 	default:
 		watchEnd(c, j)

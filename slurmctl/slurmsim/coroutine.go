@@ -9,6 +9,8 @@ type coroutine struct {
 	stop  func()
 	yield func(struct{}) bool
 	task  func() // nil if it has none
+
+	resumed bool // the task has begun again, after a checkpoint, and has not come to where it waited
 }
 
 func newCoroutine() *coroutine {

@@ -29,6 +29,7 @@
 //	submit, resize, update, controller        what commands and administrators change
 //	show, command, client, plugin, change, allocate
 //	                                          commands and what they print
+//	checkpoint                                the state as it is written and read
 //
 // The timers of slurmctld call later files through turns in cluster.go.
 //

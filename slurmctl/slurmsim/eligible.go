@@ -12,10 +12,10 @@ func independent(c *Cluster, j *job) bool {
 	if j.Priority == 0 {
 		return false
 	}
-	if len(j.request.After) > 0 && !dependenciesMet(c, j) {
+	if len(j.Request.After) > 0 && !dependenciesMet(c, j) {
 		return false
 	}
-	if b := j.request.Begin; !b.IsZero() && b.After(c.Now()) {
+	if b := j.Request.Begin; !b.IsZero() && b.After(c.Now()) {
 		c.why(j, "BeginTime")
 		return false
 	}
@@ -28,8 +28,8 @@ func independent(c *Cluster, j *job) bool {
 
 // dependenciesMet reports whether a job's dependencies are met.
 func dependenciesMet(c *Cluster, j *job) bool {
-	for _, d := range j.request.After {
-		other := c.jobs[d.Job]
+	for _, d := range j.Request.After {
+		other := c.Jobs[d.Job]
 		switch {
 		case other == nil:
 			continue // ended long ago
@@ -38,23 +38,29 @@ func dependenciesMet(c *Cluster, j *job) bool {
 			return false
 		case d.Kind == "afterok" && other.State != slurmctl.Completed, d.Kind == "afternotok" && other.State == slurmctl.Completed:
 			c.why(j, "DependencyNeverSatisfied")
-			if j.request.KillOnInvalidDep {
-				c.after(0, func() {
-					if j.State == slurmctl.Pending {
-						finish(c, j, slurmctl.Cancelled)
-					}
-				})
+			if j.Request.KillOnInvalidDep {
+				c.Later(0, gives{j})
 			}
 			return false
 		}
 	}
-	j.request.After, j.Dependency = nil, ""
+	j.Request.After, j.Dependency = nil, ""
 	return true
+}
+
+// gives gives up a job that can never start.
+type gives struct{ Up *job }
+
+// Act implements Action.
+func (g gives) Act(c *Cluster) {
+	if g.Up.State == slurmctl.Pending {
+		finish(c, g.Up, slurmctl.Cancelled)
+	}
 }
 
 // partitionAdmits reports whether the job's partition admits it (job_limits_check).
 func partitionAdmits(c *Cluster, j *job) bool {
-	if why := j.part.against(j); why != "" {
+	if why := j.Part.against(j); why != "" {
 		c.why(j, why)
 		return false
 	}
@@ -67,15 +73,15 @@ func partitionAdmits(c *Cluster, j *job) bool {
 // isFirst reports whether no other pending job precedes this one (_top_priority): Slurm tries such a
 // job when salloc submits it. Jobs in reservations are not compared with others.
 func isFirst(c *Cluster, j *job) bool {
-	for _, o := range c.pending {
+	for _, o := range c.Pending {
 		if o == j || o.Reservation != j.Reservation || !independent(c, o) {
 			continue
 		}
 		switch {
-		case o.part == j.part:
-		case !o.part.set.overlaps(j.part.set), o.part.Tier < j.part.Tier:
+		case o.Part == j.Part:
+		case !o.Part.Set.overlaps(j.Part.Set), o.Part.Tier < j.Part.Tier:
 			continue
-		case o.part.Tier > j.part.Tier:
+		case o.Part.Tier > j.Part.Tier:
 			return false
 		}
 		if o.Priority > j.Priority && partitionAdmits(c, o) {
@@ -87,11 +93,11 @@ func isFirst(c *Cluster, j *job) bool {
 
 // readyJobs appends the pending jobs that are themselves ready to start (build_job_queue).
 func readyJobs(c *Cluster, all []*job) []*job {
-	if !c.special {
+	if !c.Special {
 		return append(all, inOrder(c)...)
 	}
 	for _, j := range inOrder(c) {
-		if independent(c, j) && (len(j.parts) > 0 || partitionAdmits(c, j)) {
+		if independent(c, j) && (len(j.Parts) > 0 || partitionAdmits(c, j)) {
 			all = append(all, j)
 		}
 	}
@@ -107,12 +113,12 @@ func nextTurn(c *Cluster) time.Time {
 			next = t
 		}
 	}
-	if c.special {
-		for _, j := range c.pending {
-			sooner(j.request.Begin)
+	if c.Special {
+		for _, j := range c.Pending {
+			sooner(j.Request.Begin)
 		}
 	}
-	for _, r := range c.reservations {
+	for _, r := range c.Reservations {
 		sooner(r.Start)
 		sooner(r.End)
 	}

@@ -45,7 +45,7 @@ type Job struct {
 	// What the job does once its script runs. With Program, it ends when Program returns. With
 	// Lasts, it runs that long and ends with ExitCode. With neither, it runs until something ends
 	// it.
-	Program  func(*Process)
+	Program  Program
 	Lasts    time.Duration
 	ExitCode int
 	Stubborn bool // it ignores SIGTERM
@@ -60,30 +60,30 @@ type Dependency struct {
 // job is a record of slurmctld. Its NodeList and BatchHost are computed when it is shown.
 type job struct {
 	slurmctl.Job
-	request   Job
-	part      *partition
-	parts     []*partition // the partitions if submitted to several; part is the current one
-	required  nodeSet      // required nodes that exist; nil for none
-	excluded  nodeSet
-	nodes     []int   // its nodes in the order in which it got them; never changed in place
-	set       nodeSet // the same as a set, for an active job
-	memory    int64   // of every node, if memory counts
-	batchHost int     // according to slurmctld
-	script    int     // the node of the batch script
-	expands   slurmctl.JobID
-	resized   bool
-	gone      map[int]time.Duration // nodes taken from it while it ran, and the last time
-	planned   time.Time             // start expected by the backfill scheduler
-	ends      int64                 // EndTime in seconds, set even without a limit
-	epoch     int                   // changes whenever the job's agenda entries become invalid
-	left      time.Duration
-	resumed   time.Duration
-	stood     time.Duration     // total time suspended
-	final     slurmctl.JobState // state after completing
-	requeued  bool              // pending again after completing
-	revoked   time.Time         // second of its last requeue
-	restarts  int               // number of requeues
-	stale     bool              // the state on disk is outdated
+	Request    Job
+	Part       *partition
+	Parts      []*partition // the partitions if submitted to several; part is the current one
+	Required   nodeSet      // required nodes that exist; nil for none
+	Excluded   nodeSet
+	Nodes      []int   // its nodes in the order in which it got them; never changed in place
+	Set        nodeSet // the same as a set, for an active job
+	Memory     int64   // of every node, if memory counts
+	HostNode   int     // according to slurmctld
+	ScriptNode int     // the node of the batch script
+	Expands    slurmctl.JobID
+	Resized    bool
+	Gone       map[int]time.Duration // nodes taken from it while it ran, and the last time
+	Planned    time.Time             // start expected by the backfill scheduler
+	Ends       int64                 // EndTime in seconds, set even without a limit
+	Epoch      int                   // changes whenever the job's agenda entries become invalid
+	Left       time.Duration
+	Resumed    time.Duration
+	Stood      time.Duration     // total time suspended
+	Final      slurmctl.JobState // state after completing
+	Requeued   bool              // pending again after completing
+	Revoked    time.Time         // second of its last requeue
+	Restarts   int               // number of requeues
+	Stale      bool              // the state on disk is outdated
 }
 
 func (j *job) active() bool {
@@ -91,33 +91,33 @@ func (j *job) active() bool {
 }
 
 // whole reports whether the job has its nodes exclusively.
-func (j *job) whole() bool { return j.request.CPUs == 0 }
+func (j *job) whole() bool { return j.Request.CPUs == 0 }
 
 // plain reports whether a pending job waits only for nodes, unless someone changes it.
 func (j *job) plain() bool {
-	return j.Priority > 0 && len(j.request.After) == 0 && j.request.Begin.IsZero() && len(j.parts) == 0 && j.part.against(j) == ""
+	return j.Priority > 0 && len(j.Request.After) == 0 && j.Request.Begin.IsZero() && len(j.Parts) == 0 && j.Part.against(j) == ""
 }
 
 // accrues returns since when a job's age counts.
 func (j *job) accrues() time.Time {
 	since := j.SubmitTime
-	if j.request.Begin.After(since) {
-		since = j.request.Begin
+	if j.Request.Begin.After(since) {
+		since = j.Request.Begin
 	}
 	return since
 }
 
 // somewhere tries something in each partition of a pending job until it succeeds.
 func (j *job) somewhere(try func() bool) bool {
-	if len(j.parts) == 0 {
+	if len(j.Parts) == 0 {
 		return try()
 	}
-	for _, j.part = range j.parts {
+	for _, j.Part = range j.Parts {
 		if try() {
 			return true
 		}
 	}
-	j.part = j.parts[0]
+	j.Part = j.Parts[0]
 	return false
 }
 
@@ -134,11 +134,11 @@ const forever = 365 * 24 * time.Hour
 const defaultQOS = "normal"
 
 // scarce reports whether a job's memory or generic resources count.
-func (j *job) scarce() bool { return j.memory > 0 || len(j.request.GRES) > 0 }
+func (j *job) scarce() bool { return j.Memory > 0 || len(j.Request.GRES) > 0 }
 
 // plannedFor returns how long a job is planned for.
 func (j *job) plannedFor() time.Duration {
-	most := j.part.MaxTime
+	most := j.Part.MaxTime
 	if most <= 0 {
 		most = forever
 	}

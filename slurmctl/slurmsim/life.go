@@ -14,28 +14,28 @@ func startJob(c *Cluster, j *job, nodes []int) {
 		j = split(c, j)
 	}
 	c.unqueued(j)
-	c.active = append(c.active, j)
-	j.State, j.Reason, j.Partition = slurmctl.Running, "None", j.part.Name
-	j.nodes, j.batchHost, j.script = nodes, nodes[0], nodes[0]
-	j.epoch++
-	j.planned = time.Time{}
+	c.Active = append(c.Active, j)
+	j.State, j.Reason, j.Partition = slurmctl.Running, "None", j.Part.Name
+	j.Nodes, j.HostNode, j.ScriptNode = nodes, nodes[0], nodes[0]
+	j.Epoch++
+	j.Planned = time.Time{}
 	j.StartTime = c.second()
 	j.EndTime = time.Time{}
 	c.count(j)
 	setLimit(c, j)
 	c.take(j, nodes)
 	if !j.whole() {
-		c.shared++
+		c.Shared++
 	}
-	if slices.ContainsFunc(nodes, func(n int) bool { return c.nodes[n].power == slurmctl.PoweredDown }) {
+	if slices.ContainsFunc(nodes, func(n int) bool { return c.Nodes[n].PowerState == slurmctl.PoweredDown }) {
 		j.State = slurmctl.Configuring
-		c.switchOn(nodes, c.now)
+		c.switchOn(nodes, c.Moment)
 	} else {
 		launch(c, j)
 	}
 	c.touch(j)
 	c.event(j)
-	if j.request.Script != "" && j.revoked.Equal(c.second()) { // slurmd refuses the script: see Revoked
+	if j.Request.Script != "" && j.Revoked.Equal(c.second()) { // slurmd refuses the script: see Revoked
 		finish(c, j, slurmctl.Failed)
 	}
 }
@@ -44,11 +44,11 @@ func startJob(c *Cluster, j *job, nodes []int) {
 func split(c *Cluster, all *job) *job {
 	all.ArrayTasks--
 	task := *all
-	c.lastID++
-	task.ID, task.ArrayTasks = c.lastID, 1
-	task.Display = fmt.Sprintf("%d_%d", all.ID, all.request.Array-all.ArrayTasks)
-	task.stale = false
-	c.jobs[task.ID] = &task
+	c.LastID++
+	task.ID, task.ArrayTasks = c.LastID, 1
+	task.Display = fmt.Sprintf("%d_%d", all.ID, all.Request.Array-all.ArrayTasks)
+	task.Stale = false
+	c.Jobs[task.ID] = &task
 	c.queued(&task)
 	c.touch(all)
 	return &task
@@ -57,54 +57,73 @@ func split(c *Cluster, all *job) *job {
 // setLimit sets when a running job's limit ends it.
 func setLimit(c *Cluster, j *job) {
 	if j.TimeLimit == slurmctl.Unlimited {
-		j.EndTime, j.ends = time.Time{}, j.StartTime.Add(forever).Unix()
+		j.EndTime, j.Ends = time.Time{}, j.StartTime.Add(forever).Unix()
 	} else {
 		j.EndTime = j.StartTime.Add(j.TimeLimit)
-		j.ends = j.EndTime.Unix()
+		j.Ends = j.EndTime.Unix()
 	}
-	c.byEnd = nil
+	c.ByEnd = nil
 	c.wake()
 }
 
 // launch starts a job's script, a moment later.
 func launch(c *Cluster, j *job) {
-	q := &j.request
+	q := &j.Request
 	if q.Program == nil {
-		j.left, j.resumed = q.Lasts, c.now+c.options.Latency.Launch
+		j.Left, j.Resumed = q.Lasts, c.Moment+c.options.Latency.Launch
 		watchEnd(c, j)
 		return
 	}
-	id, epoch := j.ID, j.epoch
-	c.after(c.options.Latency.Launch, func() {
-		if j := c.jobs[id]; j == nil || j.epoch != epoch || !j.active() {
-			return
-		}
-		var p *Process
-		p = c.begin(id, q.Program, func() {
-			delete(c.running, id)
-			c.tell(func() {
-				if j := c.jobs[id]; j != nil && j.active() {
-					exited(c, j, p.exit)
-				}
-			})
-		})
-		c.running[id] = p
-	})
+	c.Later(c.options.Latency.Launch, launches{j.ID, j.Epoch})
+}
+
+// launches starts the script of a job in that epoch.
+type launches struct {
+	ID    slurmctl.JobID
+	Epoch int
+}
+
+// Act implements Action.
+func (l launches) Act(c *Cluster) {
+	if j := c.Jobs[l.ID]; j != nil && j.Epoch == l.Epoch && j.active() {
+		c.Scripts[l.ID] = c.begin(l.ID, j.Request.Program)
+	}
+}
+
+// scriptEnded is called when a job's script has ended by itself.
+func scriptEnded(c *Cluster, p *Process) {
+	delete(c.Scripts, p.Script)
+	c.tell(exits{p.Script, p.Code})
+}
+
+// exits reports that a job's script has ended.
+type exits struct {
+	ID   slurmctl.JobID
+	Code int
+}
+
+// Act implements Action.
+func (e exits) Act(c *Cluster) {
+	if j := c.Jobs[e.ID]; j != nil && j.active() {
+		exited(c, j, e.Code)
+	}
 }
 
 // watchEnd puts the job's own end on the agenda.
 func watchEnd(c *Cluster, j *job) {
-	if j.left <= 0 {
-		return
+	if j.Left > 0 {
+		c.at(j.Resumed+j.Left, reports{lasted{j.ID, j.Epoch}})
 	}
-	id, epoch := j.ID, j.epoch
-	c.at(j.resumed+j.left, func() {
-		c.tell(func() {
-			if j := c.jobs[id]; j != nil && j.epoch == epoch && j.State == slurmctl.Running {
-				exited(c, j, j.request.ExitCode)
-			}
-		})
-	})
+}
+
+// lasted reports that a job without a script has ended in that epoch.
+type lasted launches
+
+// Act implements Action.
+func (l lasted) Act(c *Cluster) {
+	if j := c.Jobs[l.ID]; j != nil && j.Epoch == l.Epoch && j.State == slurmctl.Running {
+		exited(c, j, j.Request.ExitCode)
+	}
 }
 
 func exited(c *Cluster, j *job, code int) {
@@ -118,7 +137,7 @@ func exited(c *Cluster, j *job, code int) {
 
 // finish ends a pending or running job.
 func finish(c *Cluster, j *job, state slurmctl.JobState) {
-	j.epoch++
+	j.Epoch++
 	j.EndTime = c.second()
 	if j.State == slurmctl.Pending {
 		if j.StartTime.After(j.EndTime) || j.StartTime.IsZero() {
@@ -127,53 +146,62 @@ func finish(c *Cluster, j *job, state slurmctl.JobState) {
 		closeRecord(c, j, state)
 		return
 	}
-	if p := c.running[j.ID]; p != nil {
-		delete(c.running, j.ID)
+	if p := c.Scripts[j.ID]; p != nil {
+		delete(c.Scripts, j.ID)
 		p.Kill()
 	}
 	complete(c, j)
-	j.State, j.final = slurmctl.Completing, state
+	j.State, j.Final = slurmctl.Completing, state
 	c.touch(j)
 	release := c.options.Latency.Release
-	if j.request.Stubborn && state != slurmctl.Completed && state != slurmctl.Failed {
+	if j.Request.Stubborn && state != slurmctl.Completed && state != slurmctl.Failed {
 		release += c.options.KillWait
 	}
-	id, epoch, nodes, boot := j.ID, j.epoch, j.nodes, c.boot
-	c.after(release, func() {
-		c.tell(func() {
-			if c.boot.Equal(boot) {
-				freeNodes(c, nodes)
-				refuse(c, j, state, nodes)
-			}
-			if j := c.jobs[id]; j != nil && j.epoch == epoch && j.State == slurmctl.Completing {
-				if c.drop(j); j.requeued {
-					queueAgain(c, j)
-				} else {
-					closeRecord(c, j, state)
-				}
-			}
-			c.schedule()
-		})
-	})
+	c.Later(release, reports{leaves{j, state, j.Epoch, j.Nodes, c.Boot}})
+}
+
+// leaves reports that a job has left its nodes.
+type leaves struct {
+	Job   *job // as it was: slurmctld may have another record by then
+	State slurmctl.JobState
+	Epoch int
+	Nodes []int
+	Boot  time.Time // when slurmctld had started
+}
+
+// Act implements Action.
+func (l leaves) Act(c *Cluster) {
+	if c.Boot.Equal(l.Boot) {
+		freeNodes(c, l.Nodes)
+		refuse(c, l.Job, l.State, l.Nodes)
+	}
+	if j := c.Jobs[l.Job.ID]; j != nil && j.Epoch == l.Epoch && j.State == slurmctl.Completing {
+		if c.drop(j); j.Requeued {
+			queueAgain(c, j)
+		} else {
+			closeRecord(c, j, l.State)
+		}
+	}
+	c.schedule()
 }
 
 // complete takes the nodes from an ended job; for a moment, they stay busy.
 func complete(c *Cluster, j *job) {
 	c.inactive(j)
-	c.ending = append(c.ending, j)
-	c.give(j, j.nodes)
-	for _, n := range j.nodes {
-		c.nodes[n].freeing++
-		c.completing.add(n)
+	c.Ending = append(c.Ending, j)
+	c.give(j, j.Nodes)
+	for _, n := range j.Nodes {
+		c.Nodes[n].Freeing++
+		c.Completing.add(n)
 	}
 }
 
 // freeNodes handles nodes on which a job has completed.
 func freeNodes(c *Cluster, nodes []int) {
 	for _, n := range nodes {
-		if c.nodes[n].freeing--; c.nodes[n].freeing <= 0 {
-			c.nodes[n].freeing = 0
-			c.completing.drop(n)
+		if c.Nodes[n].Freeing--; c.Nodes[n].Freeing <= 0 {
+			c.Nodes[n].Freeing = 0
+			c.Completing.drop(n)
 		}
 	}
 	c.changed()
@@ -188,20 +216,25 @@ func refuse(c *Cluster, j *job, state slurmctl.JobState, nodes []int) {
 	if state == slurmctl.Completed || state == slurmctl.Failed || !j.whole() {
 		return
 	}
-	boot := c.boot
 	for _, n := range nodes {
-		if c.nodes[n].shrunk && c.nodes[n].freeing == 0 {
-			c.refused.add(n)
-			c.after(pingInterval, func() { answer(c, boot, n) })
+		if c.Nodes[n].Shrunk && c.Nodes[n].Freeing == 0 {
+			c.Refused.add(n)
+			c.Later(pingInterval, answers{c.Boot, n})
 		}
 	}
 }
 
-// answer ends the refusal of a node.
-func answer(c *Cluster, boot time.Time, n int) {
-	if c.boot.Equal(boot) {
-		c.refused.drop(n)
-		c.asked.drop(n)
+// answers ends the refusal of a node.
+type answers struct {
+	Boot time.Time // when slurmctld had started
+	Node int
+}
+
+// Act implements Action.
+func (a answers) Act(c *Cluster) {
+	if c.Boot.Equal(a.Boot) {
+		c.Refused.drop(a.Node)
+		c.Asked.drop(a.Node)
 		c.changed()
 	}
 }
@@ -210,7 +243,7 @@ func answer(c *Cluster, boot time.Time, n int) {
 // later at the earliest.
 func requeue(c *Cluster, j *job) {
 	finish(c, j, slurmctl.Cancelled)
-	j.requeued, j.revoked = true, c.second()
+	j.Requeued, j.Revoked = true, c.second()
 }
 
 // requeueWait is how long a requeued job waits at least.
@@ -218,17 +251,17 @@ const requeueWait = 2 * time.Minute
 
 // queueAgain makes a requeued job pending once its nodes are free.
 func queueAgain(c *Cluster, j *job) {
-	j.epoch++
-	j.requeued = false
-	j.restarts++
+	j.Epoch++
+	j.Requeued = false
+	j.Restarts++
 	j.State, j.Reason = slurmctl.Pending, "BeginTime"
-	if len(j.parts) > 0 {
-		j.Partition, j.part = j.request.Partition, j.parts[0]
+	if len(j.Parts) > 0 {
+		j.Partition, j.Part = j.Request.Partition, j.Parts[0]
 	}
-	j.nodes, j.resized, j.stood = nil, false, 0
-	j.NumNodes = j.request.Nodes
-	j.request.Begin = c.second().Add(requeueWait)
-	j.StartTime, j.EndTime = j.request.Begin, time.Time{}
+	j.Nodes, j.Resized, j.Stood = nil, false, 0
+	j.NumNodes = j.Request.Nodes
+	j.Request.Begin = c.second().Add(requeueWait)
+	j.StartTime, j.EndTime = j.Request.Begin, time.Time{}
 	c.queued(j)
 	c.touch(j)
 	c.event(j)
@@ -243,19 +276,20 @@ func closeRecord(c *Cluster, j *job, state slurmctl.JobState) {
 	c.touch(j)
 	c.event(j)
 	c.kick()
-	forgetLater(c, j)
+	c.Later(c.options.MinJobAge, forgets(j.ID))
 }
 
-// forgetLater removes an ended job's record after MinJobAge.
-func forgetLater(c *Cluster, j *job) {
-	id := j.ID
-	c.after(c.options.MinJobAge, func() {
-		if j := c.jobs[id]; j != nil && j.Ended() && !c.down {
-			delete(c.jobs, id)
-			if !j.stale {
-				c.stale = append(c.stale, id)
-			}
-			c.dirty = true
+// forgets removes an ended job's record.
+type forgets slurmctl.JobID
+
+// Act implements Action.
+func (f forgets) Act(c *Cluster) {
+	id := slurmctl.JobID(f)
+	if j := c.Jobs[id]; j != nil && j.Ended() && !c.Down {
+		delete(c.Jobs, id)
+		if !j.Stale {
+			c.Stale = append(c.Stale, id)
 		}
-	})
+		c.Dirty = true
+	}
 }

@@ -33,7 +33,7 @@ func partitionsText(c *Cluster) string {
 	var text strings.Builder
 	yes := map[bool]string{true: "YES", false: "NO"}
 	up := map[bool]string{true: "UP", false: "DOWN"}
-	for _, p := range c.partitions {
+	for _, p := range c.Partitions {
 		nodes, limit := "UNLIMITED", "UNLIMITED"
 		if p.MaxNodes > 0 {
 			nodes = fmt.Sprint(p.MaxNodes)
@@ -45,7 +45,7 @@ func partitionsText(c *Cluster) string {
 		fmt.Fprintf(&text, "PartitionName=%s AllowGroups=ALL AllowAccounts=ALL AllowQos=ALL AllocNodes=ALL Default=%s QoS=N/A MaxNodes=%s MaxTime=%s MinNodes=%d "+
 			"Nodes=%s PriorityTier=%d RootOnly=NO ReqResv=NO OverSubscribe=%s PreemptMode=%s State=%s TotalCPUs=%d TotalNodes=%d DefMemPerNode=UNLIMITED MaxMemPerNode=UNLIMITED\n",
 			p.Name, yes[p.Default], nodes, limit, p.MinNodes, slurmctl.CompressNodes(p.Nodes), p.Tier, p.OverSubscribe, cmp.Or(p.PreemptMode, "OFF"), up[p.Up],
-			len(p.Nodes)*c.nodes[0].CPUs, len(p.Nodes))
+			len(p.Nodes)*c.Nodes[0].CPUs, len(p.Nodes))
 	}
 	return text.String()
 }
@@ -66,7 +66,7 @@ func assocsOf(c *Cluster) ([]assoc, map[assoc]Bound) {
 		}
 	}
 	note(assoc{"root", ""}, Bound{})
-	for _, u := range c.users {
+	for _, u := range c.Users {
 		note(assoc{u.Account, ""}, Bound{Account: u.Account})
 		note(assoc{u.Account, u.Name}, Bound{Account: u.Account, User: u.Name})
 	}
@@ -83,7 +83,7 @@ func assocsOf(c *Cluster) ([]assoc, map[assoc]Bound) {
 func assocsText(c *Cluster) string {
 	var text strings.Builder
 	uid := map[string]uint32{}
-	for _, u := range c.users {
+	for _, u := range c.Users {
 		uid[u.Name] = u.UID
 	}
 	all, bounds := assocsOf(c)
@@ -121,7 +121,7 @@ func qosUsageText(c *Cluster, number int, name string, b Bound) string {
 	all.MaxJobs, all.MaxSubmit = 0, 0 // limits per user
 	printUsage(&text, all, c.counted(inQOS))
 	text.WriteString("    User Limits\n")
-	for _, u := range c.users {
+	for _, u := range c.Users {
 		n := c.counted(func(j *job) bool { return inQOS(j) && j.UID == u.UID })
 		fmt.Fprintf(&text, "      %d\n        MaxJobsPU=%s MaxSubmitJobsPU=%s\n        MaxTRESPU=node=%s\n", u.UID,
 			used(b.MaxJobs, n.jobs), used(b.MaxSubmit, n.submitted), used(b.MaxNodesPerUser, n.nodes))

@@ -8,24 +8,24 @@ import (
 
 // loopTurn is one look of the loop.
 func loopTurn(c *Cluster) {
-	if c.down {
+	if c.Down {
 		return
 	}
-	l := &c.loop
-	if c.now-l.limits >= limitsEvery {
-		l.limits = c.now.Truncate(limitsEvery)
+	l := &c.Loop
+	if c.Moment-l.Limits >= limitsEvery {
+		l.Limits = c.Moment.Truncate(limitsEvery)
 		endOverdue(c)
 	}
 	powerTurn(c)
 	noticeReservations(c)
 	switch {
-	case c.now-l.full >= c.options.SchedInterval:
-		l.full, l.last, l.asked = c.now, c.now, false
+	case c.Moment-l.Full >= c.options.SchedInterval:
+		l.Full, l.Last, l.Asked = c.Moment, c.Moment, false
 		if restless(c) {
 			c.request(true)
 		}
-	case l.asked && c.now-l.last >= c.options.SchedDelay:
-		l.last, l.asked = c.now, false
+	case l.Asked && c.Moment-l.Last >= c.options.SchedDelay:
+		l.Last, l.Asked = c.Moment, false
 		c.request(false)
 	}
 	c.wake()
@@ -33,11 +33,11 @@ func loopTurn(c *Cluster) {
 
 // restless reports whether a pass over the whole queue may find something new.
 func restless(c *Cluster) bool {
-	l := &c.loop
-	if len(c.pending) == 0 {
+	l := &c.Loop
+	if len(c.Pending) == 0 {
 		return false
 	}
-	return l.version != l.seen || c.options.MultifactorAge > 0 || !c.Now().Before(l.quiet)
+	return l.Version != l.Seen || c.options.MultifactorAge > 0 || !c.Now().Before(l.Quiet)
 }
 
 // endOverdue ends jobs that are past their time limit or their reservation's end.
@@ -46,14 +46,14 @@ func endOverdue(c *Cluster) {
 		startConfigured(c)
 	}
 	now := c.Now()
-	if all := c.byLimit(); len(c.reservations) == 0 && (len(all) == 0 || all[0].ends > now.Unix()) {
+	if all := c.byLimit(); len(c.Reservations) == 0 && (len(all) == 0 || all[0].Ends > now.Unix()) {
 		return
 	}
-	for _, j := range slices.Clone(c.active) {
+	for _, j := range slices.Clone(c.Active) {
 		if j.State != slurmctl.Running {
 			continue
 		}
-		r := c.reservations.named(j.Reservation)
+		r := c.Reservations.named(j.Reservation)
 		if !j.EndTime.IsZero() && !now.Before(j.EndTime) || r != nil && !r.has("FLEX") && now.After(r.End) {
 			finish(c, j, slurmctl.TimedOut)
 		}
@@ -63,11 +63,11 @@ func endOverdue(c *Cluster) {
 
 // noticeReservations runs the scheduler if a reservation has begun or ended.
 func noticeReservations(c *Cluster) {
-	if len(c.reservations) == 0 || c.now/resvEvery == c.loop.looked/resvEvery {
+	if len(c.Reservations) == 0 || c.Moment/resvEvery == c.Loop.Looked/resvEvery {
 		return
 	}
-	c.loop.looked = c.now
-	for _, r := range c.reservations {
+	c.Loop.Looked = c.Moment
+	for _, r := range c.Reservations {
 		state := 0
 		switch now := c.Now(); {
 		case !now.Before(r.End):
@@ -75,9 +75,9 @@ func noticeReservations(c *Cluster) {
 		case !now.Before(r.Start):
 			state = 1
 		}
-		if state != r.state {
-			r.state = state
-			c.loop.asked = true
+		if state != r.State {
+			r.State = state
+			c.Loop.Asked = true
 			c.changed()
 		}
 	}

@@ -11,85 +11,85 @@ import (
 // node is a node; its jobs record their own shares.
 type node struct {
 	slurmctl.Node
-	gres    []int64 // by kind
-	leaked  bool    // allocated to a job that has ended
-	down    bool
-	drained bool
-	power   slurmctl.Power
-	powered time.Duration // since when the node has this power state, or its last use
-	broken  bool          // fails to power up
-	freeing int           // jobs that are completing there; not saved
-	shrunk  bool          // an exclusive job was shrunk from it, and counts for good; not saved
+	PerKind    []int64 // by kind
+	Leaked     bool    // allocated to a job that has ended
+	Down       bool
+	Drained    bool
+	PowerState slurmctl.Power
+	Powered    time.Duration // since when the node has this power state, or its last use
+	Broken     bool          // fails to power up
+	Freeing    int           // jobs that are completing there; not saved
+	Shrunk     bool          // an exclusive job was shrunk from it, and counts for good; not saved
 }
 
 // nodeTable holds the cluster's nodes.
 type nodeTable struct {
-	nodes      []node
-	rank       []int // a node's position by name
-	index      map[string]int
-	kinds      []slurmctl.GRES // existing kinds
-	uniform    bool            // all nodes have the same CPUs and weight
-	up         nodeSet         // neither down nor drained
-	completing nodeSet
-	resuming   nodeSet // powering up
-	refused    nodeSet // idle, but kept from jobs until they answer
-	asked      nodeSet // shown as not responding until they answer
-	unsaved    bool    // a node has changed since the last save
+	Nodes      []node
+	rank       []int           `codec:"-"` // a node's position by name
+	index      map[string]int  `codec:"-"`
+	kinds      []slurmctl.GRES `codec:"-"` // existing kinds
+	uniform    bool            `codec:"-"` // all nodes have the same CPUs and weight
+	Up         nodeSet         // neither down nor drained
+	Completing nodeSet
+	Resuming   nodeSet // powering up
+	Refused    nodeSet // idle, but kept from jobs until they answer
+	Asked      nodeSet // shown as not responding until they answer
+	Unsaved    bool    // a node has changed since the last save
 }
 
 func newNodeTable(list []slurmctl.Node) nodeTable {
-	t := nodeTable{nodes: make([]node, len(list)), index: map[string]int{}, up: newNodeSet(len(list)), uniform: true}
+	t := nodeTable{Nodes: make([]node, len(list)), index: map[string]int{}, Up: newNodeSet(len(list)), uniform: true}
 	for i, n := range list {
 		t.uniform = t.uniform && n.CPUs == list[0].CPUs && n.Weight == list[0].Weight
 		t.index[n.Name] = i
-		t.nodes[i].Node = n
-		t.nodes[i].Partitions = nil
-		t.up.add(i)
+		t.Nodes[i].Node = n
+		t.Nodes[i].Partitions = nil
+		t.Up.add(i)
 	}
-	t.rank = ranks(t.nodes)
+	t.rank = ranks(t.Nodes)
 	return t
 }
 
 // newPartition creates a partition of some nodes, or of all.
 func (t *nodeTable) newPartition(given Partition) *partition {
-	p := &partition{Partition: given, set: newNodeSet(len(t.nodes))}
+	p := &partition{Partition: given, Set: newNodeSet(len(t.Nodes))}
 	orElse(&p.MinNodes, 1)
 	orElse(&p.OverSubscribe, "NO")
 	orElse(&p.Tier, 1)
 	if p.Nodes == nil {
-		for i := range t.nodes {
-			p.Nodes = append(p.Nodes, t.nodes[i].Name)
+		for i := range t.Nodes {
+			p.Nodes = append(p.Nodes, t.Nodes[i].Name)
 		}
 	}
 	for _, name := range p.Nodes {
 		i := t.index[name]
-		p.set.add(i)
-		t.nodes[i].Partitions = append(t.nodes[i].Partitions, p.Name)
+		p.Set.add(i)
+		t.Nodes[i].Partitions = append(t.Nodes[i].Partitions, p.Name)
 	}
 	return p
 }
 
 // usable puts a node into the sets that match its state. It is called after every change of a node.
 func (t *nodeTable) usable(i int) {
-	t.unsaved = true
-	n := &t.nodes[i]
-	if n.down || n.drained || n.leaked || n.power == slurmctl.PowerDown {
-		t.up.drop(i)
+	t.Unsaved = true
+	n := &t.Nodes[i]
+	if n.Down || n.Drained || n.Leaked || n.PowerState == slurmctl.PowerDown {
+		t.Up.drop(i)
 	} else {
-		t.up.add(i)
+		t.Up.add(i)
 	}
-	if n.power == slurmctl.PowerUp {
-		t.resuming.add(i)
+	if n.PowerState == slurmctl.PowerUp {
+		t.Resuming.add(i)
 	} else {
-		t.resuming.drop(i)
+		t.Resuming.drop(i)
 	}
 }
 
 // switchOn starts to power up nodes that are off.
 func (t *nodeTable) switchOn(nodes []int, now time.Duration) {
 	for _, i := range nodes {
-		if n := &t.nodes[i]; n.power == slurmctl.PoweredDown {
-			n.power, n.powered = slurmctl.PowerUp, now
+		if n := &t.Nodes[i]; n.PowerState == slurmctl.PoweredDown {
+			n.PowerState, n.Powered = slurmctl.PowerUp, now
 			t.usable(i)
 		}
 	}
@@ -100,7 +100,7 @@ func (t *nodeTable) named(names []string) (nodeSet, error) {
 	if len(names) == 0 {
 		return nil, nil
 	}
-	set := newNodeSet(len(t.nodes))
+	set := newNodeSet(len(t.Nodes))
 	for _, name := range names {
 		n, ok := t.index[name]
 		if !ok {
@@ -123,7 +123,7 @@ func (t *nodeTable) names(nodes []int) []string {
 	}
 	names := make([]string, len(nodes))
 	for i, n := range nodes {
-		names[i] = t.nodes[n].Name
+		names[i] = t.Nodes[n].Name
 	}
 	return names
 }
@@ -146,7 +146,7 @@ func (t *nodeTable) hasFeatures(n int, wanted string) bool {
 	for one := range strings.SplitSeq(wanted, "|") {
 		all := true
 		for f := range strings.SplitSeq(one, "&") {
-			all = all && slices.Contains(t.nodes[n].Features, strings.TrimSpace(f))
+			all = all && slices.Contains(t.Nodes[n].Features, strings.TrimSpace(f))
 		}
 		if all {
 			return true
@@ -156,7 +156,7 @@ func (t *nodeTable) hasFeatures(n int, wanted string) bool {
 }
 
 // Size returns how many nodes the cluster has.
-func (t *nodeTable) Size() int { return len(t.nodes) }
+func (t *nodeTable) Size() int { return len(t.Nodes) }
 
 // marks maps power states to sinfo's marks.
 var marks = map[slurmctl.Power]string{slurmctl.PowerUp: "#", slurmctl.PoweredDown: "~", slurmctl.PowerDown: "%"}

@@ -51,7 +51,7 @@ type Options struct {
 
 	PowerSaving PowerSaving
 
-	Plugin Plugin
+	Plugin Plugin `codec:"-"`
 
 	// The moments within a second at which slurmctld's loop and its backfill scheduler look.
 	LoopPhase, BackfillPhase time.Duration
@@ -64,10 +64,10 @@ type Options struct {
 	Seed    uint64 // of the randomness in Latency.Spread
 
 	// Faults, if set, is called at the start of every command.
-	Faults func(Command) Fault
+	Faults func(Command) Fault `codec:"-"`
 
 	// Events, if set, is called whenever a job starts, changes size, or ends.
-	Events func(Event)
+	Events func(Event) `codec:"-"`
 }
 
 // Event reports how many nodes a job has now: 0 once it has ended and its nodes are free.

@@ -10,7 +10,7 @@ import (
 
 type partition struct {
 	Partition
-	set nodeSet
+	Set nodeSet
 }
 
 // against returns why the partition rejects a job, or "".

@@ -14,12 +14,12 @@ func (c *Cluster) SetNode(name string, down, drained bool) {
 	if !ok {
 		return
 	}
-	n := &c.nodes[i]
-	n.down, n.drained = down, drained
+	n := &c.Nodes[i]
+	n.Down, n.Drained = down, drained
 	c.usable(i)
 	if down {
-		for _, j := range slices.Clone(c.active) {
-			if slices.Contains(j.nodes, i) {
+		for _, j := range slices.Clone(c.Active) {
+			if slices.Contains(j.Nodes, i) {
 				finish(c, j, "NODE_FAIL")
 			}
 		}
@@ -31,7 +31,7 @@ func (c *Cluster) SetNode(name string, down, drained bool) {
 // SetBoots sets whether a node comes up when it is powered up.
 func (c *Cluster) SetBoots(name string, boots bool) {
 	if i, ok := c.index[name]; ok {
-		c.nodes[i].broken = !boots
+		c.Nodes[i].Broken = !boots
 		c.usable(i)
 	}
 }
@@ -42,19 +42,19 @@ func powerTurn(c *Cluster) {
 		return
 	}
 	came := false
-	for i := range c.nodes {
-		n := &c.nodes[i]
-		was, busy := n.power, !c.usage.idle.has(i) || n.freeing > 0 || !c.up.has(i)
-		n.power = nextPower(&c.options.PowerSaving, n, c.now-n.powered, busy)
+	for i := range c.Nodes {
+		n := &c.Nodes[i]
+		was, busy := n.PowerState, !c.Usage.Idle.has(i) || n.Freeing > 0 || !c.Up.has(i)
+		n.PowerState = nextPower(&c.options.PowerSaving, n, c.Moment-n.Powered, busy)
 		switch {
 		case was == slurmctl.PowerOn && busy:
-		case n.power == was:
+		case n.PowerState == was:
 			continue
-		case was == slurmctl.PowerUp && n.power == slurmctl.PoweredDown: // it did not come up in time
-			c.SetNode(n.Name, true, n.drained)
+		case was == slurmctl.PowerUp && n.PowerState == slurmctl.PoweredDown: // it did not come up in time
+			c.SetNode(n.Name, true, n.Drained)
 		}
-		came = came || n.power != was && was != slurmctl.PowerOn
-		n.powered = c.now // also while busy
+		came = came || n.PowerState != was && was != slurmctl.PowerOn
+		n.Powered = c.Moment // also while busy
 		c.usable(i)
 	}
 	if came {
@@ -65,9 +65,9 @@ func powerTurn(c *Cluster) {
 
 // nextPower returns the power state of a node that has had its state for that long.
 func nextPower(p *PowerSaving, n *node, since time.Duration, busy bool) slurmctl.Power {
-	switch n.power {
+	switch n.PowerState {
 	case slurmctl.PowerUp:
-		if !n.broken && since >= p.Boot {
+		if !n.Broken && since >= p.Boot {
 			return slurmctl.PowerOn
 		}
 		if since >= p.ResumeTimeout {
@@ -82,13 +82,13 @@ func nextPower(p *PowerSaving, n *node, since time.Duration, busy bool) slurmctl
 			return slurmctl.PowerDown
 		}
 	}
-	return n.power
+	return n.PowerState
 }
 
 // startConfigured releases jobs whose nodes have come up: their time counts from then on.
 func startConfigured(c *Cluster) {
-	for _, j := range slices.Clone(c.active) {
-		if j.State != slurmctl.Configuring || slices.ContainsFunc(j.nodes, func(n int) bool { return c.nodes[n].power != slurmctl.PowerOn }) {
+	for _, j := range slices.Clone(c.Active) {
+		if j.State != slurmctl.Configuring || slices.ContainsFunc(j.Nodes, func(n int) bool { return c.Nodes[n].PowerState != slurmctl.PowerOn }) {
 			continue
 		}
 		j.State = slurmctl.Running

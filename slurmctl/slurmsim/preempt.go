@@ -9,7 +9,7 @@ import (
 func preempts(o *Options, j, victim *job) bool {
 	switch o.Preempt {
 	case "partition_prio":
-		return victim.part.Tier < j.part.Tier && endsBy(o, victim) != ""
+		return victim.Part.Tier < j.Part.Tier && endsBy(o, victim) != ""
 	case "qos":
 		return slices.Contains(o.QOSPreempts[j.QOS], victim.QOS) && endsBy(o, victim) != ""
 	}
@@ -19,8 +19,8 @@ func preempts(o *Options, j, victim *job) bool {
 // endsBy returns how a job is preempted, "REQUEUE" or "CANCEL", or "" if it is not.
 func endsBy(o *Options, victim *job) string {
 	mode := o.PreemptMode
-	if o.Preempt == "partition_prio" && victim.part.PreemptMode != "" {
-		mode = victim.part.PreemptMode
+	if o.Preempt == "partition_prio" && victim.Part.PreemptMode != "" {
+		mode = victim.Part.PreemptMode
 	}
 	if mode == "REQUEUE" || mode == "CANCEL" {
 		return mode
@@ -35,26 +35,26 @@ func victims(c *Cluster, j *job, from nodeSet) []*job {
 		return nil
 	}
 	var candidates []*job
-	for _, v := range c.active {
+	for _, v := range c.Active {
 		if preempts(&c.options, j, v) {
 			candidates = append(candidates, v)
 		}
 	}
 	slices.SortStableFunc(candidates, func(a, b *job) int {
-		return cmp.Or(cmp.Compare(a.part.Tier, b.part.Tier), cmp.Compare(a.Priority, b.Priority))
+		return cmp.Or(cmp.Compare(a.Part.Tier, b.Part.Tier), cmp.Compare(a.Priority, b.Priority))
 	})
 	future := &c.room.future
-	c.usage.copyTo(future, true)
+	c.Usage.copyTo(future, true)
 	for _, v := range candidates {
-		if !v.set.overlaps(from) {
+		if !v.Set.overlaps(from) {
 			continue
 		}
-		c.book(future, v, v.nodes, -1)
+		c.book(future, v, v.Nodes, -1)
 		set, ok := choose(c, j, future, from)
 		if !ok {
 			continue
 		}
-		return slices.DeleteFunc(candidates, func(v *job) bool { return !v.set.overlaps(set) })
+		return slices.DeleteFunc(candidates, func(v *job) bool { return !v.Set.overlaps(set) })
 	}
 	return nil
 }
@@ -64,7 +64,7 @@ func victims(c *Cluster, j *job, from nodeSet) []*job {
 func makeRoom(c *Cluster, j *job, from nodeSet) bool {
 	all := victims(c, j, from)
 	for _, v := range all {
-		if endsBy(&c.options, v) == "REQUEUE" && v.request.Script != "" {
+		if endsBy(&c.options, v) == "REQUEUE" && v.Request.Script != "" {
 			requeue(c, v)
 		} else {
 			finish(c, v, "PREEMPTED")

@@ -8,86 +8,115 @@ import (
 	"github.com/evoslurm/evoslurm/slurmctl"
 )
 
+// Program runs in a process. In a checkpoint, it must be plain data.
+type Program interface{ Run(*Process) }
+
+// Func is a program that cannot be written: no checkpoint is possible while it runs.
+type Func func(*Process)
+
+// Run implements Program.
+func (run Func) Run(p *Process) { run(p) }
+
 // Process runs in virtual time beside other processes: one of a sidecar's commands, or the script
 // of a job. It is a coroutine: only one process or callback runs at a time. It runs until it waits,
 // in Sleep, Wait, Await, or any call of a [Client].
 type Process struct {
-	cluster *Cluster
-	job     slurmctl.JobID // job whose script it is; 0 if none
-	run     func(*Process)
-	on      *coroutine // nil before it begins
-	onEnd   func()
-	turn    uint64 // changes whenever it continues
-	killed  bool
-	over    bool
+	cluster *Cluster   `codec:"-"`
+	on      *coroutine `codec:"-"` // nil before it begins, and after a checkpoint
 
-	exit    int
-	signals []string
-	wakes   bool          // signals end the sleep
-	asleep  bool          //
-	left    time.Duration // remaining sleep
-	since   time.Duration // start or resumption of the sleep
-	halted  bool          // stopped because its job is suspended
+	Program Program
+	Script  slurmctl.JobID // job whose script it is; 0 if none
+	Turn    uint64         // changes whenever it continues
+	Woken   uint64         // the last turn in which it was woken, plus 1
+	Keeps   any            // what the program needs to continue its wait after a checkpoint
+	Killed  bool
+	Over    bool
+
+	Code    int
+	Signals []string
+	Wakes   bool          // signals end the sleep
+	Asleep  bool          //
+	Left    time.Duration // remaining sleep
+	Since   time.Duration // start or resumption of the sleep
+	Halted  bool          // stopped because its job is suspended
 }
 
 // errKilled ends a killed process.
 var errKilled = errors.New("slurmsim: killed")
 
 // Go starts a process at the current time, after events that are already due.
-func (c *Cluster) Go(run func(*Process)) *Process { return c.begin(0, run, nil) }
+func (c *Cluster) Go(run func(*Process)) *Process { return c.Start(Func(run)) }
 
-func (c *Cluster) begin(job slurmctl.JobID, run func(*Process), onEnd func()) *Process {
-	p := &Process{cluster: c, job: job, run: run, onEnd: onEnd}
-	c.processes = append(c.processes, p)
-	c.after(0, func() { p.let(0) })
+// Start does what Go does, with a program.
+func (c *Cluster) Start(run Program) *Process { return c.begin(0, run) }
+
+func (c *Cluster) begin(script slurmctl.JobID, run Program) *Process {
+	p := &Process{cluster: c, Script: script, Program: run}
+	c.Processes = append(c.Processes, p)
+	c.Later(0, continues{p, 0})
 	return p
 }
 
-// let continues the process if it still waits in that turn.
-func (p *Process) let(turn uint64) {
-	if p.over || p.turn != turn {
+// continues continues a process if it still waits in that turn.
+type continues struct {
+	P    *Process
+	Turn uint64
+}
+
+// Act implements Action.
+func (g continues) Act(c *Cluster) {
+	p := g.P
+	if p.Over || p.Turn != g.Turn {
 		return
 	}
-	p.turn++
+	p.Turn++
 	if p.on == nil {
-		p.on = p.cluster.coroutine()
-		p.on.task = func() { p.run(p) }
+		p.on = c.coroutine()
+		p.on.task = func() { p.Program.Run(p) }
+		p.on.resumed = g.Turn > 0
 	}
-	before := p.cluster.current
-	p.cluster.current = p
+	before := c.current
+	c.current = p
 	_, lives := p.on.next()
-	p.cluster.current = before
+	c.current = before
 	if lives && p.on.task != nil {
 		return // it is waiting
 	}
 	if lives {
-		p.cluster.idle = append(p.cluster.idle, p.on)
+		c.idle = append(c.idle, p.on)
 	}
 	p.gone()
-	if !p.killed && p.onEnd != nil {
-		p.onEnd()
+	if !p.Killed && p.Script != 0 {
+		c.turns.ended(p)
 	}
 }
 
+// Resumed reports whether the process has continued from a checkpoint, and its program has begun again. The program must then go to where
+// it waited, without any effect. The wait there ends at once.
+func (p *Process) Resumed() bool { return p.on.resumed }
+
+// Resting reports whether the process is in Sleep or Wait.
+func (p *Process) Resting() bool { return p.Asleep }
+
 func (p *Process) gone() {
-	p.over = true
-	all := p.cluster.processes
+	p.Over = true
+	all := p.cluster.Processes
 	if i := slices.Index(all, p); i >= 0 {
-		p.cluster.processes = slices.Delete(all, i, i+1)
+		p.cluster.Processes = slices.Delete(all, i, i+1)
 	}
 }
 
 // Kill ends a process where it waits; the process never sees the result. A command that it has
 // started still takes effect.
 func (p *Process) Kill() {
-	if p.over || p.killed {
+	if p.Over || p.Killed {
 		return
 	}
-	p.killed = true
+	p.Killed = true
 	if p.cluster.current == p {
 		return // where it waits next
 	}
-	p.turn++
+	p.Turn++
 	before := p.cluster.current
 	p.cluster.current = p
 	if p.on != nil {
@@ -99,10 +128,10 @@ func (p *Process) Kill() {
 
 // Close kills all processes: waiting ones would never be collected.
 func (c *Cluster) Close() {
-	for len(c.processes) > 0 {
-		last := c.processes[len(c.processes)-1]
+	for len(c.Processes) > 0 {
+		last := c.Processes[len(c.Processes)-1]
 		last.Kill()
-		if !last.over {
+		if !last.Over {
 			return // called from within the process
 		}
 	}
@@ -115,87 +144,112 @@ func (c *Cluster) Close() {
 // Await waits for a call of wake, which begin receives. wake may be called from anywhere, at once,
 // and more than once.
 func (p *Process) Await(begin func(wake func())) {
-	turn, woken := p.turn, false
-	begin(func() {
-		if !woken {
-			woken = true
-			p.cluster.after(0, func() { p.let(turn) })
-		}
-	})
-	if p.killed || !p.on.yield(struct{}{}) {
+	if p.on.resumed {
+		p.on.resumed = false
+		return
+	}
+	wake := p.Wake()
+	begin(func() { wake.Act(p.cluster) })
+	if p.Killed || !p.on.yield(struct{}{}) {
 		panic(errKilled)
+	}
+}
+
+// Wake is an action that ends a process's wait.
+type Wake struct {
+	P    *Process
+	Turn uint64
+}
+
+// Wake returns what ends the next wait.
+func (p *Process) Wake() Wake { return Wake{p, p.Turn} }
+
+// Act implements Action.
+func (w Wake) Act(c *Cluster) {
+	if w.P != nil && w.P.Woken != w.Turn+1 {
+		w.P.Woken = w.Turn + 1
+		c.Later(0, continues(w))
 	}
 }
 
 // Sleep lets virtual time pass, without the time that the process's job is suspended.
 func (p *Process) Sleep(d time.Duration) {
-	p.wakes = false
+	p.Wakes = false
 	p.sleep(d)
 }
 
 // Wait sleeps until the job gets a signal, at most for d, and returns the signal's name, or "".
 func (p *Process) Wait(d time.Duration) string {
-	p.wakes = true
-	if len(p.signals) == 0 {
+	p.Wakes = true
+	if len(p.Signals) == 0 || p.on.resumed {
 		p.sleep(d)
 	}
-	p.wakes = false
-	if len(p.signals) == 0 {
+	p.Wakes = false
+	if len(p.Signals) == 0 {
 		return ""
 	}
-	first := p.signals[0]
-	p.signals = p.signals[1:]
+	first := p.Signals[0]
+	p.Signals = p.Signals[1:]
 	return first
 }
 
 func (p *Process) sleep(d time.Duration) {
-	p.asleep, p.left = true, d
+	if !p.on.resumed {
+		p.Asleep, p.Left = true, d
+	}
 	p.Await(func(func()) { p.doze() })
-	p.asleep = false
+	p.Asleep = false
 }
 
 // doze puts the end of a sleep on the agenda.
 func (p *Process) doze() {
-	p.since = p.cluster.now
-	if p.halted {
+	p.Since = p.cluster.Moment
+	if p.Halted {
 		return
 	}
-	turn, left := p.turn, p.left
-	p.cluster.after(left, func() {
-		if p.asleep && !p.halted && p.left == left {
-			p.let(turn)
-		}
-	})
+	p.cluster.Later(p.Left, wakesUp{continues{p, p.Turn}, p.Left})
+}
+
+// wakesUp ends a sleep that was to last as long.
+type wakesUp struct {
+	Then continues
+	Left time.Duration
+}
+
+// Act implements Action.
+func (w wakesUp) Act(c *Cluster) {
+	if p := w.Then.P; p.Asleep && !p.Halted && p.Left == w.Left {
+		w.Then.Act(c)
+	}
 }
 
 // halt and resume follow the job's suspension.
 func (p *Process) halt() {
-	if p == nil || p.halted {
+	if p == nil || p.Halted {
 		return
 	}
-	p.halted = true
-	p.left = max(p.left-(p.cluster.now-p.since), 0)
+	p.Halted = true
+	p.Left = max(p.Left-(p.cluster.Moment-p.Since), 0)
 }
 
 func (p *Process) resume() {
-	if p == nil || !p.halted {
+	if p == nil || !p.Halted {
 		return
 	}
-	p.halted = false
-	if p.asleep {
+	p.Halted = false
+	if p.Asleep {
 		p.doze()
 	}
 }
 
 // signal delivers a signal for the job.
 func (p *Process) signal(name string) {
-	if p == nil || p.over {
+	if p == nil || p.Over {
 		return
 	}
-	p.signals = append(p.signals, name)
-	if p.asleep && p.wakes {
-		turn := p.turn
-		p.cluster.after(0, func() { p.let(turn) })
+	p.Signals = append(p.Signals, name)
+	if p.Asleep && p.Wakes {
+		p.cluster.Later(0, continues{p, p.Turn})
 	}
 }
 
@@ -206,7 +260,7 @@ func (p *Process) Cluster() *Cluster { return p.cluster }
 func (p *Process) Now() time.Time { return p.cluster.Now() }
 
 // Exit sets the exit code of the script.
-func (p *Process) Exit(code int) { p.exit = code }
+func (p *Process) Exit(code int) { p.Code = code }
 
 // block waits for something that begin starts: as a process or, in a plain program, by advancing
 // the clock.

@@ -53,14 +53,14 @@ func TestPrograms(t *testing.T) {
 		log = append(log, fmt.Sprintf("%s after %v", what, p.Now().Sub(p.Job().StartTime).Round(5*time.Second)))
 	}
 	var wake func()
-	id := must[slurmctl.JobID](t)(c.Submit(slurmsim.Job{Script: "#!", Nodes: 2, TimeLimit: time.Hour, Program: func(p *slurmsim.Process) {
+	id := must[slurmctl.JobID](t)(c.Submit(slurmsim.Job{Script: "#!", Nodes: 2, TimeLimit: time.Hour, Program: slurmsim.Func(func(p *slurmsim.Process) {
 		p.Sleep(10 * time.Minute)
 		note(p, "slept")
 		p.Await(func(w func()) { wake = w }) // as evosctl next waits for its answer
 		note(p, "answered")
 		note(p, p.Wait(time.Hour))
 		p.Exit(3)
-	}}))
+	})}))
 	k := c.Client(slurmsim.Root)
 	c.Sleep(5 * time.Minute)
 	if err := k.Suspend(t.Context(), id); err != nil {
@@ -84,11 +84,11 @@ func TestPrograms(t *testing.T) {
 		t.Errorf("%+v", j)
 	}
 	gone := false
-	long := must[slurmctl.JobID](t)(c.Submit(slurmsim.Job{Script: "#!", Nodes: 1, TimeLimit: time.Minute, Program: func(p *slurmsim.Process) {
+	long := must[slurmctl.JobID](t)(c.Submit(slurmsim.Job{Script: "#!", Nodes: 1, TimeLimit: time.Minute, Program: slurmsim.Func(func(p *slurmsim.Process) {
 		defer func() { gone = true }()
 		p.Sleep(time.Hour)
 		t.Error("it outlives its limit")
-	}}))
+	})}))
 	c.Sleep(3 * time.Minute)
 	if j := must[[]slurmctl.Job](t)(k.JobsByID(t.Context(), long))[0]; j.State != slurmctl.TimedOut || !gone {
 		t.Errorf("%+v, its script gone: %v", j, gone)
@@ -148,10 +148,10 @@ func TestControllerDown(t *testing.T) {
 	defer c.Close()
 	k := c.Client(slurmsim.Root)
 	ended := false
-	script := func(p *slurmsim.Process) { p.Sleep(time.Minute); ended = true }
+	script := slurmsim.Func(func(p *slurmsim.Process) { p.Sleep(time.Minute); ended = true })
 	first := must[slurmctl.JobID](t)(c.Submit(slurmsim.Job{Script: "#!", Nodes: 2, TimeLimit: time.Hour, Program: script}))
 	c.Sleep(20 * time.Second)
-	lost := must[slurmctl.JobID](t)(c.Submit(slurmsim.Job{Script: "#!", Nodes: 1, TimeLimit: time.Hour, Program: func(p *slurmsim.Process) { p.Sleep(time.Hour) }}))
+	lost := must[slurmctl.JobID](t)(c.Submit(slurmsim.Job{Script: "#!", Nodes: 1, TimeLimit: time.Hour, Program: slurmsim.Func(func(p *slurmsim.Process) { p.Sleep(time.Hour) })}))
 	c.Sleep(2 * time.Second)
 	c.StopController(true)
 	if _, err := k.Jobs(t.Context()); !errors.Is(err, slurmctl.ErrUnreachable) {
@@ -182,7 +182,7 @@ func TestRequeueForgotten(t *testing.T) {
 	defer c.Close()
 	k := c.Client(slurmsim.Root)
 	begun, ended := 0, 0
-	script := func(p *slurmsim.Process) { begun++; p.Sleep(time.Minute); ended++ }
+	script := slurmsim.Func(func(p *slurmsim.Process) { begun++; p.Sleep(time.Minute); ended++ })
 	id := must[slurmctl.JobID](t)(c.Submit(slurmsim.Job{Script: "#!", Nodes: 2, TimeLimit: time.Hour, Program: script}))
 	c.Sleep(20 * time.Second)
 	if err := k.Requeue(t.Context(), id); err != nil {
@@ -251,9 +251,9 @@ func TestEqualSeeds(t *testing.T) {
 		for i := range 30 {
 			c.Go(func(p *slurmsim.Process) {
 				p.Sleep(time.Duration(i%7) * time.Second)
-				id, err := k.Submit(t.Context(), slurmsim.Job{Nodes: 1 + i%5, TimeLimit: time.Minute, Program: func(p *slurmsim.Process) {
+				id, err := k.Submit(t.Context(), slurmsim.Job{Nodes: 1 + i%5, TimeLimit: time.Minute, Program: slurmsim.Func(func(p *slurmsim.Process) {
 					p.Sleep(time.Duration(i) * time.Second)
-				}})
+				})})
 				log = append(log, fmt.Sprint(c.Elapsed(), id, err))
 			})
 		}

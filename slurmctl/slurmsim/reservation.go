@@ -10,9 +10,9 @@ import (
 // reservation is a reservation of slurmctld.
 type reservation struct {
 	slurmctl.Reservation
-	set   nodeSet   // of Nodes; never changed in place
-	used  time.Time // last time a job referred to it
-	state int       // as the scheduler last saw it: 0 future, 1 active, 2 ended
+	Set   nodeSet   // of Nodes; never changed in place
+	Used  time.Time // last time a job referred to it
+	State int       // as the scheduler last saw it: 0 future, 1 active, 2 ended
 }
 
 func (r *reservation) has(flag string) bool {
@@ -79,7 +79,7 @@ func (all reservations) clone() reservations {
 func (all reservations) clashes(r *reservation, self string) bool {
 	shares := func(r *reservation) bool { return r.has("MAINT") || r.has("OVERLAP") }
 	return !shares(r) && slices.ContainsFunc(all, func(o *reservation) bool {
-		return o.Name != self && !shares(o) && o.overlaps(r.Start, r.End) && o.set.overlaps(r.set)
+		return o.Name != self && !shares(o) && o.overlaps(r.Start, r.End) && o.Set.overlaps(r.Set)
 	})
 }
 
@@ -167,24 +167,24 @@ func (all reservations) permitted(j *job, nodes int, when time.Time, move bool) 
 func (all reservations) permitInside(a *allowance, j *job, limit time.Duration) {
 	own := all.named(j.Reservation)
 	switch {
-	case own == nil, !own.allows(j.request.User):
+	case own == nil, !own.allows(j.Request.User):
 		a.why = notUsable
 		return
 	case own.has("FLEX"):
 		a.nodes.fill()
-	case a.start.Before(own.Start), !a.start.Before(own.End), j.required != nil && !own.set.holds(j.required):
+	case a.start.Before(own.Start), !a.start.Before(own.End), j.Required != nil && !own.Set.holds(j.Required):
 		a.why = notUsable
 		return
 	default:
-		a.nodes.or(own.set)
+		a.nodes.or(own.Set)
 	}
 	maint, over := own.has("MAINT"), own.has("OVERLAP")
 	for _, r := range all {
-		if maint || over && !r.has("MAINT") || r == own || !r.overlaps(a.start, a.start.Add(limit)) || !a.nodes.overlaps(r.set) {
+		if maint || over && !r.has("MAINT") || r == own || !r.overlaps(a.start, a.start.Add(limit)) || !a.nodes.overlaps(r.Set) {
 			continue
 		}
 		a.overlap = true
-		a.nodes.minus(r.set)
+		a.nodes.minus(r.Set)
 	}
 }
 
@@ -197,16 +197,16 @@ func (all reservations) permitOutside(a *allowance, j *job, limit time.Duration)
 		if !r.overlaps(a.start, a.start.Add(limit)) {
 			continue
 		}
-		if r.has("MAINT") && j.part.set.holds(r.set) {
+		if r.has("MAINT") && j.Part.Set.holds(r.Set) {
 			a.why = reserved
-		} else if j.required != nil && j.required.overlaps(r.set) {
+		} else if j.Required != nil && j.Required.overlaps(r.Set) {
 			a.why = busy
 		}
 		if a.why != fine {
 			a.start = r.End
 			return
 		}
-		a.nodes.minus(r.set)
-		a.overlap = a.overlap || j.part.set.overlaps(r.set)
+		a.nodes.minus(r.Set)
+		a.overlap = a.overlap || j.Part.Set.overlaps(r.Set)
 	}
 }

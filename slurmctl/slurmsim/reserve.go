@@ -10,7 +10,7 @@ import (
 
 // createReservation creates a reservation.
 func createReservation(c *Cluster, q slurmctl.ReservationRequest) error {
-	r := &reservation{used: c.Now()}
+	r := &reservation{Used: c.Now()}
 	r.Reservation = slurmctl.Reservation{Name: q.Name, Start: q.Start, End: q.End, Nodes: slices.Clone(q.Nodes), Users: q.Users, Accounts: q.Accounts,
 		Partition: q.Partition, Flags: slices.Clone(q.Flags)}
 	if r.Start.IsZero() {
@@ -20,9 +20,9 @@ func createReservation(c *Cluster, q slurmctl.ReservationRequest) error {
 		return refusal("Error creating the reservation: Requested reservation start time is in the past (Invalid time specified)")
 	}
 	if q.NodeCount > 0 {
-		for n := range c.nodes {
-			if len(r.Nodes) < q.NodeCount && c.up.has(n) && spare(c, n, r) {
-				r.Nodes = append(r.Nodes, c.nodes[n].Name)
+		for n := range c.Nodes {
+			if len(r.Nodes) < q.NodeCount && c.Up.has(n) && spare(c, n, r) {
+				r.Nodes = append(r.Nodes, c.Nodes[n].Name)
 			}
 		}
 		if len(r.Nodes) < q.NodeCount && !r.has("IGNORE_JOBS") {
@@ -32,10 +32,10 @@ func createReservation(c *Cluster, q slurmctl.ReservationRequest) error {
 	if err := admit(c, r, ""); err != nil {
 		return err
 	}
-	if c.reservations.named(q.Name) != nil {
+	if c.Reservations.named(q.Name) != nil {
 		return refusal("Error creating the reservation: Duplicate reservation name")
 	}
-	c.reservations = append(c.reservations, r)
+	c.Reservations = append(c.Reservations, r)
 	c.changed()
 	c.kick()
 	return nil
@@ -44,33 +44,33 @@ func createReservation(c *Cluster, q slurmctl.ReservationRequest) error {
 // spare reports whether neither a job's limit nor another reservation reaches into the reservation
 // on that node.
 func spare(c *Cluster, n int, r *reservation) bool {
-	for _, j := range c.active {
-		if j.ends > r.Start.Unix() && slices.Contains(j.nodes, n) {
+	for _, j := range c.Active {
+		if j.Ends > r.Start.Unix() && slices.Contains(j.Nodes, n) {
 			return false
 		}
 	}
-	return !slices.ContainsFunc(c.reservations, func(o *reservation) bool { return o.set.has(n) && o.overlaps(r.Start, r.End) })
+	return !slices.ContainsFunc(c.Reservations, func(o *reservation) bool { return o.Set.has(n) && o.overlaps(r.Start, r.End) })
 }
 
 // admit refuses a reservation that conflicts with others or with jobs (_resv_overlap, _job_overlap
 // of reservation.c). self is the name that it replaces.
 func admit(c *Cluster, r *reservation, self string) error {
-	r.set = newNodeSet(len(c.nodes))
+	r.Set = newNodeSet(len(c.Nodes))
 	for _, name := range r.Nodes {
 		n, ok := c.index[name]
 		if !ok {
 			return refusal("Invalid node name specified")
 		}
-		r.set.add(n)
+		r.Set.add(n)
 	}
-	if c.reservations.clashes(r, self) {
+	if c.Reservations.clashes(r, self) {
 		return refusal("Error creating the reservation: Requested reservation overlaps with another reservation")
 	}
 	if r.has("IGNORE_JOBS") || r.has("MAINT") {
 		return nil
 	}
-	for _, j := range c.active {
-		if j.Reservation != r.Name && j.ends > r.Start.Unix() && slices.ContainsFunc(j.nodes, r.set.has) {
+	for _, j := range c.Active {
+		if j.Reservation != r.Name && j.Ends > r.Start.Unix() && slices.ContainsFunc(j.Nodes, r.Set.has) {
 			return refusal("Requested nodes are busy")
 		}
 	}
@@ -79,7 +79,7 @@ func admit(c *Cluster, r *reservation, self string) error {
 
 // updateReservation applies all changes to a reservation, or none.
 func updateReservation(c *Cluster, name string, u slurmctl.ReservationUpdate) error {
-	r := c.reservations.named(name)
+	r := c.Reservations.named(name)
 	if r == nil {
 		return refusal("Error updating the reservation: Requested reservation is invalid")
 	}
@@ -121,14 +121,14 @@ func updateReservation(c *Cluster, name string, u slurmctl.ReservationUpdate) er
 
 // deleteReservation deletes a reservation that no job refers to.
 func deleteReservation(c *Cluster, name string) error {
-	r := c.reservations.named(name)
+	r := c.Reservations.named(name)
 	if r == nil {
 		return refusal("Error deleting the reservation: Requested reservation is invalid")
 	}
 	if c.refersTo(name) {
 		return refusal("Error deleting the reservation: Requested reservation is in use")
 	}
-	c.reservations = slices.DeleteFunc(c.reservations, func(o *reservation) bool { return o == r })
+	c.Reservations = slices.DeleteFunc(c.Reservations, func(o *reservation) bool { return o == r })
 	c.changed()
 	c.kick()
 	return nil
@@ -137,11 +137,11 @@ func deleteReservation(c *Cluster, name string) error {
 // dropReservations deletes ended reservations, and those with PURGE_COMP that have been unused for
 // that long.
 func dropReservations(c *Cluster) {
-	before := len(c.reservations)
-	c.reservations = slices.DeleteFunc(c.reservations, func(r *reservation) bool {
+	before := len(c.Reservations)
+	c.Reservations = slices.DeleteFunc(c.Reservations, func(r *reservation) bool {
 		return !c.refersTo(r.Name) && (c.Now().After(r.End) || r.purged(c.Now()))
 	})
-	if len(c.reservations) != before {
+	if len(c.Reservations) != before {
 		c.changed()
 		c.kick()
 	}
@@ -159,7 +159,7 @@ func (r *reservation) purged(now time.Time) bool {
 		} else if t, err := time.Parse("15:04:05", strings.TrimPrefix(text, "=")); err == nil {
 			after = time.Duration(t.Hour())*time.Hour + time.Duration(t.Minute())*time.Minute + time.Duration(t.Second())*time.Second
 		}
-		return now.Sub(r.Start) > after && now.Sub(r.used) > after
+		return now.Sub(r.Start) > after && now.Sub(r.Used) > after
 	}
 	return false
 }

@@ -10,24 +10,24 @@ import (
 // merge returns an expander's nodes to the job that it was allocated for (scontrol update JobId=K
 // NumNodes=0).
 func merge(c *Cluster, k *job) error {
-	switch base := c.jobs[k.expands]; {
+	switch base := c.Jobs[k.Expands]; {
 	case !c.options.PermitJobExpansion:
 		return refusal("Requested operation not supported on this system")
-	case k.expands == 0:
+	case k.Expands == 0:
 		return refusal("Node count specification invalid")
 	case k.State == slurmctl.Pending:
 		return refusal("Node count specification invalid")
 	case k.State != slurmctl.Running:
 		return refusal("Job has already finished")
-	case c.options.Contain, k.request.Script != "":
+	case c.options.Contain, k.Request.Script != "":
 		return refusal("Job step already exists")
-	case len(c.kinds) > 0 && (k.whole() || len(k.request.GRES) > 0):
+	case len(c.kinds) > 0 && (k.whole() || len(k.Request.GRES) > 0):
 		return refusal("Unspecified error") // the expander has GRES allocated
 	case base == nil, base.State != slurmctl.Running:
 		// nodes of a job that is gone are lost until reconfigure
-		c.give(k, k.nodes)
-		for _, n := range k.nodes {
-			c.nodes[n].leaked = true
+		c.give(k, k.Nodes)
+		for _, n := range k.Nodes {
+			c.Nodes[n].Leaked = true
 			c.usable(n)
 		}
 		endEmpty(c, k)
@@ -35,10 +35,10 @@ func merge(c *Cluster, k *job) error {
 	case locked(&c.options, base):
 		return errDBIndex()
 	default:
-		c.give(k, k.nodes)
-		c.take(base, k.nodes)
-		base.nodes = slices.Concat(base.nodes, k.nodes)
-		base.resized = true
+		c.give(k, k.Nodes)
+		c.take(base, k.Nodes)
+		base.Nodes = slices.Concat(base.Nodes, k.Nodes)
+		base.Resized = true
 		c.count(base)
 		c.touch(base)
 		c.event(base)
@@ -50,9 +50,9 @@ func merge(c *Cluster, k *job) error {
 
 // endEmpty ends an expander without nodes.
 func endEmpty(c *Cluster, k *job) {
-	c.merged = append(c.merged, k)
-	k.nodes, k.set = []int{}, newNodeSet(len(c.nodes))
-	k.epoch++
+	c.Merged = append(c.Merged, k)
+	k.Nodes, k.Set = []int{}, newNodeSet(len(c.Nodes))
+	k.Epoch++
 	k.EndTime = c.second()
 	closeRecord(c, k, slurmctl.Completed)
 }
@@ -64,7 +64,7 @@ func shrink(c *Cluster, j *job, keep []string) error {
 		return err
 	}
 	var stay, leave []int
-	for _, n := range j.nodes {
+	for _, n := range j.Nodes {
 		if kept.has(n) {
 			stay = append(stay, n)
 		} else {
@@ -75,19 +75,19 @@ func shrink(c *Cluster, j *job, keep []string) error {
 		return refusal("Invalid node name specified")
 	}
 	c.give(j, leave)
-	j.nodes, j.resized = stay, true
-	if j.gone == nil {
-		j.gone = map[int]time.Duration{}
+	j.Nodes, j.Resized = stay, true
+	if j.Gone == nil {
+		j.Gone = map[int]time.Duration{}
 	}
 	for _, n := range leave {
-		j.gone[n] = c.now
-		c.nodes[n].shrunk = c.nodes[n].shrunk || j.whole()
+		j.Gone[n] = c.Moment
+		c.Nodes[n].Shrunk = c.Nodes[n].Shrunk || j.whole()
 	}
 	c.count(j)
 	c.touch(j)
 	c.event(j)
 	c.kick()
-	if j.request.Script != "" && slices.Contains(leave, j.script) {
+	if j.Request.Script != "" && slices.Contains(leave, j.ScriptNode) {
 		finish(c, j, slurmctl.Failed) // its batch script was killed with the node
 	}
 	return nil
@@ -111,7 +111,7 @@ func mayShrink(c *Cluster, j *job, keep []string) (nodeSet, error) {
 		return nil, err
 	case len(keep) == 0:
 		return nil, refusal("Node count specification invalid")
-	case j.request.Script != "" && !kept.has(j.batchHost):
+	case j.Request.Script != "" && !kept.has(j.HostNode):
 		return nil, refusal("Invalid node name specified") // the batch host cannot be removed
 	}
 	return kept, nil
@@ -120,9 +120,9 @@ func mayShrink(c *Cluster, j *job, keep []string) (nodeSet, error) {
 // takeBatchHosts makes the first node of every job its batch host, as slurmctld does after a start
 // or reconfiguration (build_node_details).
 func takeBatchHosts(c *Cluster) {
-	for _, id := range sortedIDs(c.jobs) {
-		if j := c.jobs[id]; j.State == slurmctl.Running && len(j.nodes) > 0 && j.batchHost != slices.Min(j.nodes) {
-			j.batchHost = slices.Min(j.nodes)
+	for _, id := range sortedIDs(c.Jobs) {
+		if j := c.Jobs[id]; j.State == slurmctl.Running && len(j.Nodes) > 0 && j.HostNode != slices.Min(j.Nodes) {
+			j.HostNode = slices.Min(j.Nodes)
 			c.touch(j)
 		}
 	}
@@ -130,4 +130,4 @@ func takeBatchHosts(c *Cluster) {
 
 // locked reports whether the job can no longer be changed: 22.05 without slurmdbd, after its first
 // resize.
-func locked(o *Options, j *job) bool { return j.resized && !o.Accounting }
+func locked(o *Options, j *job) bool { return j.Resized && !o.Accounting }

@@ -9,39 +9,39 @@ import (
 
 // usage records what jobs use of the nodes, now or once some jobs have ended.
 type usage struct {
-	jobs []int32 // on every node
-	cpus []int32
-	mem  []int64
-	gres []int64 // per node, all kinds
-	idle nodeSet // nodes without a job
-	sole nodeSet // nodes of jobs that do not share them
+	Jobs []int32 // on every node
+	CPUs []int32
+	Mem  []int64
+	GRES []int64 // per node, all kinds
+	Idle nodeSet // nodes without a job
+	Sole nodeSet // nodes of jobs that do not share them
 }
 
 func (t *nodeTable) noUsage() usage {
-	n := len(t.nodes)
-	u := usage{jobs: make([]int32, n), cpus: make([]int32, n), mem: make([]int64, n), gres: make([]int64, n*len(t.kinds)), idle: newNodeSet(n), sole: newNodeSet(n)}
-	for i := range t.nodes {
-		u.idle.add(i)
+	n := len(t.Nodes)
+	u := usage{Jobs: make([]int32, n), CPUs: make([]int32, n), Mem: make([]int64, n), GRES: make([]int64, n*len(t.kinds)), Idle: newNodeSet(n), Sole: newNodeSet(n)}
+	for i := range t.Nodes {
+		u.Idle.add(i)
 	}
 	return u
 }
 
 // copyTo copies u to t. Unless all, it copies only what concerns jobs with whole nodes.
 func (u *usage) copyTo(t *usage, all bool) {
-	t.idle = append(t.idle[:0], u.idle...)
+	t.Idle = append(t.Idle[:0], u.Idle...)
 	if all {
-		t.jobs = append(t.jobs[:0], u.jobs...)
-		t.cpus = append(t.cpus[:0], u.cpus...)
-		t.mem = append(t.mem[:0], u.mem...)
-		t.gres = append(t.gres[:0], u.gres...)
-		t.sole = append(t.sole[:0], u.sole...)
+		t.Jobs = append(t.Jobs[:0], u.Jobs...)
+		t.CPUs = append(t.CPUs[:0], u.CPUs...)
+		t.Mem = append(t.Mem[:0], u.Mem...)
+		t.GRES = append(t.GRES[:0], u.GRES...)
+		t.Sole = append(t.Sole[:0], u.Sole...)
 	}
 }
 
 // findKinds finds the kinds of generic resources and how many of each a node has.
 func (t *nodeTable) findKinds() error {
-	for i := range t.nodes {
-		all, err := slurmctl.ParseGRES(t.nodes[i].GRES)
+	for i := range t.Nodes {
+		all, err := slurmctl.ParseGRES(t.Nodes[i].GRES)
 		if err != nil {
 			return err
 		}
@@ -51,11 +51,11 @@ func (t *nodeTable) findKinds() error {
 			}
 		}
 	}
-	for i := range t.nodes {
-		all, _ := slurmctl.ParseGRES(t.nodes[i].GRES)
-		t.nodes[i].gres = make([]int64, len(t.kinds))
+	for i := range t.Nodes {
+		all, _ := slurmctl.ParseGRES(t.Nodes[i].GRES)
+		t.Nodes[i].PerKind = make([]int64, len(t.kinds))
 		for _, g := range all {
-			t.nodes[i].gres[slices.Index(t.kinds, slurmctl.GRES{Name: g.Name, Type: g.Type})] += g.Count
+			t.Nodes[i].PerKind[slices.Index(t.kinds, slurmctl.GRES{Name: g.Name, Type: g.Type})] += g.Count
 		}
 	}
 	return nil
@@ -65,16 +65,16 @@ func (t *nodeTable) findKinds() error {
 // request without a type takes the node's first type.
 func (t *nodeTable) gresOf(j *job, n, kind int) int64 {
 	if j.whole() {
-		return t.nodes[n].gres[kind]
+		return t.Nodes[n].PerKind[kind]
 	}
 	total := int64(0)
-	for _, g := range j.request.GRES {
+	for _, g := range j.Request.GRES {
 		k := t.kinds[kind]
 		if g.Name != k.Name || g.Type != "" && g.Type != k.Type {
 			continue
 		}
 		if g.Type == "" && slices.ContainsFunc(t.kinds[:kind], func(o slurmctl.GRES) bool {
-			return o.Name == g.Name && t.nodes[n].gres[slices.Index(t.kinds, o)] > 0
+			return o.Name == g.Name && t.Nodes[n].PerKind[slices.Index(t.kinds, o)] > 0
 		}) {
 			continue
 		}
@@ -86,32 +86,32 @@ func (t *nodeTable) gresOf(j *job, n, kind int) int64 {
 // cpusOf returns how many CPUs of a node the job takes.
 func (t *nodeTable) cpusOf(j *job, n int) int32 {
 	if j.whole() {
-		return int32(t.nodes[n].CPUs)
+		return int32(t.Nodes[n].CPUs)
 	}
-	return int32(j.request.CPUs)
+	return int32(j.Request.CPUs)
 }
 
 // freeCPUs returns how many CPUs of a node the job could take.
 func (t *nodeTable) freeCPUs(j *job, u *usage, n int) int32 {
 	if j.whole() {
-		return int32(t.nodes[n].CPUs)
+		return int32(t.Nodes[n].CPUs)
 	}
-	return int32(t.nodes[n].CPUs) - u.cpus[n]
+	return int32(t.Nodes[n].CPUs) - u.CPUs[n]
 }
 
 // capable reports whether a node could ever satisfy the job's memory and GRES.
 func (t *nodeTable) capable(j *job, n int) bool {
-	have, err := slurmctl.ParseGRES(t.nodes[n].GRES)
-	return j.memory <= t.nodes[n].Memory && (len(j.request.GRES) == 0 || err == nil && slurmctl.HasGRES(have, j.request.GRES))
+	have, err := slurmctl.ParseGRES(t.Nodes[n].GRES)
+	return j.Memory <= t.Nodes[n].Memory && (len(j.Request.GRES) == 0 || err == nil && slurmctl.HasGRES(have, j.Request.GRES))
 }
 
 // roomy reports whether a node satisfies them now.
 func (t *nodeTable) roomy(j *job, u *usage, n int) bool {
-	if j.memory > 0 && u.mem[n]+j.memory > t.nodes[n].Memory {
+	if j.Memory > 0 && u.Mem[n]+j.Memory > t.Nodes[n].Memory {
 		return false
 	}
 	for k := range t.kinds {
-		if want := t.gresOf(j, n, k); want > 0 && u.gres[n*len(t.kinds)+k]+want > t.nodes[n].gres[k] {
+		if want := t.gresOf(j, n, k); want > 0 && u.GRES[n*len(t.kinds)+k]+want > t.Nodes[n].PerKind[k] {
 			return false
 		}
 	}
@@ -121,12 +121,12 @@ func (t *nodeTable) roomy(j *job, u *usage, n int) bool {
 // candidates keeps those nodes with room for the job in that usage.
 func (t *nodeTable) candidates(j *job, u *usage, from nodeSet) {
 	if j.whole() {
-		from.and(u.idle)
+		from.and(u.Idle)
 		return
 	}
-	from.minus(u.sole)
+	from.minus(u.Sole)
 	for n := from.next(0); n >= 0; n = from.next(n + 1) {
-		if int(u.cpus[n])+j.request.CPUs > t.nodes[n].CPUs || !t.roomy(j, u, n) {
+		if int(u.CPUs[n])+j.Request.CPUs > t.Nodes[n].CPUs || !t.roomy(j, u, n) {
 			from.drop(n)
 		}
 	}
@@ -134,9 +134,9 @@ func (t *nodeTable) candidates(j *job, u *usage, from nodeSet) {
 
 // keepSuitable keeps those nodes of the job's partition that have what it requests.
 func (t *nodeTable) keepSuitable(j *job, nodes nodeSet) {
-	nodes.and(j.part.set)
-	if j.excluded != nil {
-		nodes.minus(j.excluded)
+	nodes.and(j.Part.Set)
+	if j.Excluded != nil {
+		nodes.minus(j.Excluded)
 	}
 	if j.Features == "" && !j.scarce() {
 		return
@@ -152,42 +152,42 @@ func (t *nodeTable) keepSuitable(j *job, nodes nodeSet) {
 func (t *nodeTable) book(u *usage, j *job, nodes []int, sign int32) {
 	whole := j.whole()
 	for _, n := range nodes {
-		u.cpus[n] += sign * t.cpusOf(j, n)
-		u.jobs[n] += sign
-		u.mem[n] += int64(sign) * j.memory
+		u.CPUs[n] += sign * t.cpusOf(j, n)
+		u.Jobs[n] += sign
+		u.Mem[n] += int64(sign) * j.Memory
 		for k := range t.kinds {
-			u.gres[n*len(t.kinds)+k] += int64(sign) * t.gresOf(j, n, k)
+			u.GRES[n*len(t.kinds)+k] += int64(sign) * t.gresOf(j, n, k)
 		}
-		if u.jobs[n] == 0 {
-			u.idle.add(n)
+		if u.Jobs[n] == 0 {
+			u.Idle.add(n)
 		} else {
-			u.idle.drop(n)
+			u.Idle.drop(n)
 		}
 		if whole && sign > 0 {
-			u.sole.add(n)
+			u.Sole.add(n)
 		} else if whole {
-			u.sole.drop(n)
+			u.Sole.drop(n)
 		}
 	}
 }
 
 // count updates a record to match the job's nodes.
 func (t *nodeTable) count(j *job) {
-	j.NumNodes, j.NumCPUs = len(j.nodes), 0
-	j.set = newNodeSet(len(t.nodes))
-	j.set.addAll(j.nodes)
-	for _, n := range j.nodes {
+	j.NumNodes, j.NumCPUs = len(j.Nodes), 0
+	j.Set = newNodeSet(len(t.Nodes))
+	j.Set.addAll(j.Nodes)
+	for _, n := range j.Nodes {
 		if j.whole() {
-			j.NumCPUs += t.nodes[n].CPUs
+			j.NumCPUs += t.Nodes[n].CPUs
 		} else {
-			j.NumCPUs += j.request.CPUs
+			j.NumCPUs += j.Request.CPUs
 		}
 	}
 }
 
 // setMemory computes a request's memory per node. It refuses generic resources that no node has.
 func (t *nodeTable) setMemory(o *Options, j *job) error {
-	q := &j.request
+	q := &j.Request
 	for _, g := range q.GRES {
 		if !slices.ContainsFunc(t.kinds, func(k slurmctl.GRES) bool { return k.Name == g.Name && (g.Type == "" || g.Type == k.Type) }) {
 			return refusal("Invalid generic resource (gres) specification")
@@ -198,19 +198,19 @@ func (t *nodeTable) setMemory(o *Options, j *job) error {
 	}
 	cpus := int64(max(q.CPUs, 1))
 	if j.whole() {
-		cpus = int64(t.nodes[0].CPUs)
+		cpus = int64(t.Nodes[0].CPUs)
 	}
 	switch {
 	case q.MemoryPerNode != nil && *q.MemoryPerNode > 0:
-		j.memory = *q.MemoryPerNode
+		j.Memory = *q.MemoryPerNode
 	case q.MemoryPerCPU > 0:
-		j.memory = q.MemoryPerCPU * cpus
+		j.Memory = q.MemoryPerCPU * cpus
 	case q.MemoryPerNode == nil && o.DefMemPerCPU > 0:
-		j.memory = o.DefMemPerCPU * cpus
+		j.Memory = o.DefMemPerCPU * cpus
 	default:
-		j.memory = t.nodes[0].Memory
+		j.Memory = t.Nodes[0].Memory
 	}
-	j.MinMemory = j.memory
+	j.MinMemory = j.Memory
 	return nil
 }
 

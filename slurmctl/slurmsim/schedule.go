@@ -10,22 +10,22 @@ import (
 // until a job does not get its nodes. Then the other jobs of that partition wait, and no job gets
 // the partition's nodes.
 func mainPass(c *Cluster, whole bool) {
-	l := &c.loop
+	l := &c.Loop
 	if whole {
-		l.seen, l.quiet = l.version, nextTurn(c)
+		l.Seen, l.Quiet = l.Version, nextTurn(c)
 	}
 	c.room.queue = append(c.room.queue[:0], inOrder(c)...)
-	p := pass{Cluster: c, whole: whole, avail: append(c.room.avail[:0], c.up...), stuck: c.room.stuck[:0]}
+	p := pass{Cluster: c, whole: whole, avail: append(c.room.avail[:0], c.Up...), stuck: c.room.stuck[:0]}
 	c.room.avail = p.avail
 	defer func() { c.room.stuck = p.stuck }()
 	for _, j := range c.room.queue {
-		if len(p.stuck) == len(c.partitions) && !c.watched && len(c.reservations) == 0 {
+		if len(p.stuck) == len(c.Partitions) && !c.Watched && len(c.Reservations) == 0 {
 			return // no job can start any more, and reasons are not watched
 		}
 		if j.State != slurmctl.Pending || !independent(c, j) {
 			continue
 		}
-		if len(j.parts) == 0 {
+		if len(j.Parts) == 0 {
 			p.try(j)
 		} else {
 			j.somewhere(func() bool { return p.try(j) })
@@ -70,7 +70,7 @@ func (p *pass) tryTask(j *job) bool {
 	if p.waits(j) {
 		return false
 	}
-	if p.avail.common(j.part.set) < j.NumNodes {
+	if p.avail.common(j.Part.Set) < j.NumNodes {
 		p.why(j, "Resources")
 		p.stop(j)
 		return false
@@ -83,12 +83,12 @@ func (p *pass) tryTask(j *job) bool {
 	case busy:
 		fails = true
 	case reserved, notUsable:
-		if r := p.reservations.named(j.Reservation); r != nil {
-			p.avail.minus(r.set)
+		if r := p.Reservations.named(j.Reservation); r != nil {
+			p.avail.minus(r.Set)
 		}
 	}
-	if j.required != nil && j.required.count() >= j.NumNodes {
-		p.avail.minus(j.required)
+	if j.Required != nil && j.Required.count() >= j.NumNodes {
+		p.avail.minus(j.Required)
 	} else if fails {
 		p.stop(j)
 	}
@@ -104,7 +104,7 @@ func (p *pass) waits(j *job) bool {
 		p.why(j, "Priority")
 		return true
 	}
-	if !slices.Contains(p.stuck, j.part) {
+	if !slices.Contains(p.stuck, j.Part) {
 		return false
 	}
 	if j.Reason == "None" || j.Reason == "Resources" {
@@ -119,6 +119,6 @@ func (p *pass) stop(j *job) {
 		p.full = append(p.full, j.Reservation)
 		return
 	}
-	p.stuck = append(p.stuck, j.part)
-	p.avail.minus(j.part.set)
+	p.stuck = append(p.stuck, j.Part)
+	p.avail.minus(j.Part.Set)
 }

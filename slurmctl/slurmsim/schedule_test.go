@@ -17,7 +17,7 @@ func TestSubmittedAtEachLook(t *testing.T) {
 	defer c.Close()
 	for s := range 30 {
 		c.After(time.Duration(s)*time.Second, func() {
-			must[slurmctl.JobID](t)(c.Submit(slurmsim.Job{Script: "#!", Nodes: 1, TimeLimit: time.Hour, Program: func(p *slurmsim.Process) { p.Sleep(time.Hour) }}))
+			must[slurmctl.JobID](t)(c.Submit(slurmsim.Job{Script: "#!", Nodes: 1, TimeLimit: time.Hour, Program: slurmsim.Func(func(p *slurmsim.Process) { p.Sleep(time.Hour) })}))
 		})
 	}
 	c.Sleep(20 * time.Second)

@@ -15,12 +15,12 @@ func shown(c *Cluster, j *job) slurmctl.Job {
 	if r.Display == "" {
 		r.Display = fmt.Sprint(r.ID)
 	}
-	r.NodeList = c.names(j.nodes)
-	if len(j.nodes) > 0 && j.request.Script != "" {
-		r.BatchHost = c.nodes[j.batchHost].Name
+	r.NodeList = c.names(j.Nodes)
+	if len(j.Nodes) > 0 && j.Request.Script != "" {
+		r.BatchHost = c.Nodes[j.HostNode].Name
 	}
-	if r.State == slurmctl.Pending && !j.planned.IsZero() && !j.request.Begin.After(c.Now()) {
-		r.StartTime = j.planned
+	if r.State == slurmctl.Pending && !j.Planned.IsZero() && !j.Request.Begin.After(c.Now()) {
+		r.StartTime = j.Planned
 	}
 	if r.State == slurmctl.Running && c.Now().Before(r.StartTime.Add(c.options.Prolog)) {
 		r.Reason = "Prolog"
@@ -35,17 +35,17 @@ func timeUsed(c *Cluster, j *job) time.Duration {
 	case j.StartTime.IsZero() || j.State == slurmctl.Pending:
 		return 0
 	case j.State == slurmctl.Suspended:
-		return c.second().Sub(j.StartTime) - j.stood - (c.now - j.resumed).Truncate(time.Second)
+		return c.second().Sub(j.StartTime) - j.Stood - (c.Moment - j.Resumed).Truncate(time.Second)
 	case j.active():
-		return c.second().Sub(j.StartTime) - j.stood
+		return c.second().Sub(j.StartTime) - j.Stood
 	}
-	return j.EndTime.Sub(j.StartTime) - j.stood
+	return j.EndTime.Sub(j.StartTime) - j.Stood
 }
 
 // Queue returns what squeue shows now.
 func (c *Cluster) Queue() []slurmctl.Job {
-	c.watched = true
-	all := slices.Concat(c.pending, c.active)
+	c.Watched = true
+	all := slices.Concat(c.Pending, c.Active)
 	all = append(all, c.leaving()...)
 	slices.SortFunc(all, func(a, b *job) int { return cmp.Compare(a.ID, b.ID) })
 	jobs := make([]slurmctl.Job, len(all))
@@ -57,7 +57,7 @@ func (c *Cluster) Queue() []slurmctl.Job {
 
 // Record returns what slurmctld knows about a job, also for a while after its end.
 func (c *Cluster) Record(id slurmctl.JobID) (slurmctl.Job, bool) {
-	j := c.jobs[id]
+	j := c.Jobs[id]
 	if j == nil {
 		return slurmctl.Job{}, false
 	}
@@ -67,7 +67,7 @@ func (c *Cluster) Record(id slurmctl.JobID) (slurmctl.Job, bool) {
 func byID(c *Cluster, ids []slurmctl.JobID) []slurmctl.Job {
 	var jobs []slurmctl.Job
 	for _, id := range ids {
-		if j := c.jobs[id]; j != nil {
+		if j := c.Jobs[id]; j != nil {
 			jobs = append(jobs, shown(c, j))
 		}
 	}
@@ -76,27 +76,27 @@ func byID(c *Cluster, ids []slurmctl.JobID) []slurmctl.Job {
 
 // Sinfo returns what sinfo shows now.
 func (c *Cluster) Sinfo() (nodes []slurmctl.Node, parts []slurmctl.Partition) {
-	for _, p := range c.partitions {
+	for _, p := range c.Partitions {
 		shown := p.Partition.Partition
 		shown.Nodes = slices.Clone(shown.Nodes)
 		parts = append(parts, shown)
 	}
-	held := newNodeSet(len(c.nodes)) // by reservations
-	for _, r := range c.reservations {
+	held := newNodeSet(len(c.Nodes)) // by reservations
+	for _, r := range c.Reservations {
 		if r.overlaps(c.Now(), c.Now().Add(1)) {
-			held.or(r.set)
+			held.or(r.Set)
 		}
 	}
-	nodes = make([]slurmctl.Node, 0, len(c.nodes))
-	for i := range c.nodes {
-		n := &c.nodes[i]
+	nodes = make([]slurmctl.Node, 0, len(c.Nodes))
+	for i := range c.Nodes {
+		n := &c.Nodes[i]
 		shown := n.Node
-		shown.State, shown.CPUsAlloc = nodeState(c, i, held), int(c.usage.cpus[i])
-		if shown.Flags = marks[n.power]; c.asked.has(i) {
+		shown.State, shown.CPUsAlloc = nodeState(c, i, held), int(c.Usage.CPUs[i])
+		if shown.Flags = marks[n.PowerState]; c.Asked.has(i) {
 			shown.Flags = "*"
 		}
 		shown.Partitions = slices.Clip(shown.Partitions)
-		if n.leaked {
+		if n.Leaked {
 			shown.CPUsAlloc = n.CPUs
 		}
 		nodes = append(nodes, shown)
@@ -105,17 +105,17 @@ func (c *Cluster) Sinfo() (nodes []slurmctl.Node, parts []slurmctl.Partition) {
 }
 
 func nodeState(c *Cluster, i int, held nodeSet) string {
-	n, used := &c.nodes[i], int(c.usage.cpus[i])
+	n, used := &c.Nodes[i], int(c.Usage.CPUs[i])
 	switch {
-	case n.down:
+	case n.Down:
 		return "down"
-	case n.drained && used > 0:
+	case n.Drained && used > 0:
 		return "draining"
-	case n.drained:
+	case n.Drained:
 		return "drained"
-	case n.freeing > 0:
+	case n.Freeing > 0:
 		return "completing"
-	case n.leaked, used >= n.CPUs, c.usage.sole.has(i):
+	case n.Leaked, used >= n.CPUs, c.Usage.Sole.has(i):
 		return "allocated"
 	case used > 0:
 		return "mixed"
@@ -128,16 +128,16 @@ func nodeState(c *Cluster, i int, held nodeSet) string {
 
 // Job returns the record of the job whose script the process is, as squeue would show it.
 func (p *Process) Job() slurmctl.Job {
-	if j := p.cluster.jobs[p.job]; j != nil {
+	if j := p.cluster.Jobs[p.Script]; j != nil {
 		return shown(p.cluster, j)
 	}
-	return slurmctl.Job{ID: p.job}
+	return slurmctl.Job{ID: p.Script}
 }
 
 // Host returns the node that the script runs on, whatever slurmctld believes.
 func (p *Process) Host() string {
-	if j := p.cluster.jobs[p.job]; j != nil && len(j.nodes) > 0 {
-		return p.cluster.nodes[j.script].Name
+	if j := p.cluster.Jobs[p.Script]; j != nil && len(j.Nodes) > 0 {
+		return p.cluster.Nodes[j.ScriptNode].Name
 	}
 	return ""
 }
@@ -145,14 +145,14 @@ func (p *Process) Host() string {
 // Idle returns how many nodes a job of that length could have now: without the reservations of some names, and with
 // them.
 func (c *Cluster) Idle(lasts time.Duration, some func(name string) bool) (without, with int) {
-	set := append(nodeSet(nil), c.usage.idle...)
-	set.and(c.up)
-	set.minus(c.completing)
+	set := append(nodeSet(nil), c.Usage.Idle...)
+	set.and(c.Up)
+	set.minus(c.Completing)
 	now := c.Now()
 	reserved := func(named bool) {
-		for _, r := range c.reservations {
+		for _, r := range c.Reservations {
 			if some(r.Name) == named && r.Start.Before(now.Add(lasts)) && r.End.After(now) {
-				set.minus(r.set)
+				set.minus(r.Set)
 			}
 		}
 	}
@@ -164,7 +164,7 @@ func (c *Cluster) Idle(lasts time.Duration, some func(name string) bool) (withou
 
 // WaitsFor returns the time limit of a pending job that is in no reservation; false if there is no such job.
 func (c *Cluster) WaitsFor(id slurmctl.JobID) (limit time.Duration, waits bool) {
-	j := c.jobs[id]
+	j := c.Jobs[id]
 	if j == nil || j.State != slurmctl.Pending || j.Reservation != "" {
 		return 0, false
 	}
@@ -173,18 +173,18 @@ func (c *Cluster) WaitsFor(id slurmctl.JobID) (limit time.Duration, waits bool) 
 
 // KeptIdle returns how many nodes are idle and named by a current or future reservation.
 func (c *Cluster) KeptIdle() int {
-	if len(c.reservations) == 0 {
+	if len(c.Reservations) == 0 {
 		return 0
 	}
-	kept := newNodeSet(len(c.nodes))
-	for _, r := range c.reservations {
-		for n := r.set.next(0); n >= 0; n = r.set.next(n + 1) {
+	kept := newNodeSet(len(c.Nodes))
+	for _, r := range c.Reservations {
+		for n := r.Set.next(0); n >= 0; n = r.Set.next(n + 1) {
 			kept.add(n)
 		}
 	}
-	kept.and(c.usage.idle)
-	kept.and(c.up)
-	kept.minus(c.completing)
+	kept.and(c.Usage.Idle)
+	kept.and(c.Up)
+	kept.minus(c.Completing)
 	return kept.count()
 }
 
@@ -192,14 +192,14 @@ func (c *Cluster) KeptIdle() int {
 // nodes were taken from it within this second. slurmd refuses credentials up to that second
 // (cred_context.c, cred_revoked). It assumes that clocks have not been set since.
 func (c *Cluster) Revoked(id slurmctl.JobID) (names []string) {
-	j := c.jobs[id]
+	j := c.Jobs[id]
 	if j == nil {
 		return nil
 	}
 	second := func(at time.Duration) int64 { return c.start.Add(at).Unix() }
-	for _, n := range j.nodes {
-		if at, was := j.gone[n]; was && second(at) >= second(c.now) {
-			names = append(names, c.nodes[n].Name)
+	for _, n := range j.Nodes {
+		if at, was := j.Gone[n]; was && second(at) >= second(c.Moment) {
+			names = append(names, c.Nodes[n].Name)
 		}
 	}
 	return names
@@ -208,13 +208,13 @@ func (c *Cluster) Revoked(id slurmctl.JobID) (names []string) {
 // Stray lists the nodes taken from a running job on which its steps still start, because its step
 // manager does not know of the change (slurmctl.StepMgr).
 func (c *Cluster) Stray(id slurmctl.JobID) (names []string) {
-	j := c.jobs[id]
+	j := c.Jobs[id]
 	if j == nil || !c.options.StepMgr || !j.active() {
 		return nil
 	}
-	for n := range c.nodes {
-		if at, was := j.gone[n]; was && !c.start.Add(at).Before(j.StartTime) && !slices.Contains(j.nodes, n) {
-			names = append(names, c.nodes[n].Name)
+	for n := range c.Nodes {
+		if at, was := j.Gone[n]; was && !c.start.Add(at).Before(j.StartTime) && !slices.Contains(j.Nodes, n) {
+			names = append(names, c.Nodes[n].Name)
 		}
 	}
 	return names

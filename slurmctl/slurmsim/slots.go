@@ -4,10 +4,10 @@ import "slices"
 
 // slot is a time, in seconds, with the nodes that are free then.
 type slot struct {
-	from, to int64
-	free     nodeSet
-	nodes    int  // number of these nodes
-	opens    bool // the next slot has nodes that this one lacks
+	From, To int64
+	Free     nodeSet
+	Nodes    int  // number of these nodes
+	Opens    bool // the next slot has nodes that this one lacks
 }
 
 // stretch is the slots that a job would have from a start to its end.
@@ -23,16 +23,16 @@ func (b *backfill) stretchTo(s *stretch, start, end int64, nodes int) {
 	if start < s.start {
 		*s = stretch{few: -1}
 	}
-	space, first, few := b.space, s.first, s.few
-	if s.hint > first && space[s.hint-1].to <= start {
+	space, first, few := b.Space, s.first, s.few
+	if s.hint > first && space[s.hint-1].To <= start {
 		first = s.hint
 	}
-	for first < len(space) && space[first].to <= start {
+	for first < len(space) && space[first].To <= start {
 		first++
 	}
 	next := max(first, s.next)
-	for ; next < len(space) && space[next].from <= end; next++ {
-		if space[next].nodes < nodes {
+	for ; next < len(space) && space[next].From <= end; next++ {
+		if space[next].Nodes < nodes {
 			few = next
 		}
 	}
@@ -48,19 +48,19 @@ func (b *backfill) failing(s *stretch, nodes int) int {
 	first := s.first
 	b.free = append(b.free[:0], b.all...)
 	for i := first; i < s.next; i++ {
-		b.free.and(b.space[i].free)
+		b.free.and(b.Space[i].Free)
 	}
 	if b.free.count() >= nodes {
 		return -1
 	}
 	b.free = append(b.free[:0], b.all...)
 	for stuck := first; stuck < s.next; stuck++ {
-		if b.free.and(b.space[stuck].free); b.free.count() >= nodes {
+		if b.free.and(b.Space[stuck].Free); b.free.count() >= nodes {
 			continue
 		}
 		b.free = append(b.free[:0], b.all...)
 		for i := stuck; i > first; i-- {
-			if b.free.and(b.space[i].free); b.free.count() < nodes {
+			if b.free.and(b.Space[i].Free); b.free.count() < nodes {
 				return i
 			}
 		}
@@ -72,12 +72,12 @@ func (b *backfill) failing(s *stretch, nodes int) int {
 // opening returns the first slot from from on whose next slot has nodes that it lacks, or -1. It
 // looks as far as the scheduler does: one slot beyond end.
 func (b *backfill) opening(from int, end int64) int {
-	for i := from; i+1 < len(b.space); i++ {
-		if b.space[i].opens && (b.whole || !subset(b.all, b.space[i+1].free, b.space[i].free)) {
+	for i := from; i+1 < len(b.Space); i++ {
+		if b.Space[i].Opens && (b.whole || !subset(b.all, b.Space[i+1].Free, b.Space[i].Free)) {
 			return i
 		}
-		if b.space[i].from > end {
-			b.gaveUp = true // a later cycle would look further
+		if b.Space[i].From > end {
+			b.GaveUp = true // a later cycle would look further
 			break
 		}
 	}
@@ -86,10 +86,10 @@ func (b *backfill) opening(from int, end int64) int {
 
 // number counts the nodes of slots.
 func (b *backfill) number(from, to int) {
-	for i := max(from, 0); i < min(to, len(b.space)); i++ {
-		s := &b.space[i]
-		s.nodes = s.free.count()
-		s.opens = i+1 < len(b.space) && !s.free.holds(b.space[i+1].free)
+	for i := max(from, 0); i < min(to, len(b.Space)); i++ {
+		s := &b.Space[i]
+		s.Nodes = s.Free.count()
+		s.Opens = i+1 < len(b.Space) && !s.Free.holds(b.Space[i+1].Free)
 	}
 }
 
@@ -106,8 +106,8 @@ func subset(all, next, now nodeSet) bool {
 
 // clashes reports whether other jobs have these nodes at that time.
 func (b *backfill) clashes(set nodeSet, from, to int64) bool {
-	for i := range b.space {
-		if s := &b.space[i]; s.to > from && s.from < to && !s.free.holds(set) {
+	for i := range b.Space {
+		if s := &b.Space[i]; s.To > from && s.From < to && !s.Free.holds(set) {
 			return true
 		}
 	}
@@ -123,33 +123,33 @@ func (b *backfill) copied(s nodeSet) nodeSet {
 
 // reserve keeps nodes for a time (_add_reservation).
 func (b *backfill) reserve(set nodeSet, from, to int64) {
-	from = max(from, b.space[0].from)
-	to = max(to, from+b.step)
+	from = max(from, b.Space[0].From)
+	to = max(to, from+b.Step)
 	cut := func(i int, at int64) { // splits slot i there
-		rest := b.space[i]
-		rest.from, rest.free = at, b.copied(rest.free)
-		b.space[i].to = at
-		b.space = slices.Insert(b.space, i+1, rest)
-		b.slots++
+		rest := b.Space[i]
+		rest.From, rest.Free = at, b.copied(rest.Free)
+		b.Space[i].To = at
+		b.Space = slices.Insert(b.Space, i+1, rest)
+		b.Slots++
 	}
 	i := 0
-	for ; i < len(b.space); i++ {
-		if b.space[i].to > from {
+	for ; i < len(b.Space); i++ {
+		if b.Space[i].To > from {
 			cut(i, from)
 			break
 		}
-		if b.space[i].to == from {
+		if b.Space[i].To == from {
 			break
 		}
 	}
 	changed := i - 1
 	defer func() { b.number(changed, i+2) }()
-	for i++; i < len(b.space); i++ {
-		if to < b.space[i].to {
+	for i++; i < len(b.Space); i++ {
+		if to < b.Space[i].To {
 			cut(i, to)
 		}
-		b.space[i].free.minus(set)
-		if to == b.space[i].to {
+		b.Space[i].Free.minus(set)
+		if to == b.Space[i].To {
 			return
 		}
 	}

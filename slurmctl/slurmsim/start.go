@@ -15,7 +15,7 @@ func tryNow(c *Cluster, j *job, avail nodeSet) verdict {
 	if slurmctl.KindOf(j.Reason) == slurmctl.LimitReason {
 		c.why(j, "None")
 	}
-	allowed := c.reservations.permitted(j, len(c.nodes), c.Now(), false)
+	allowed := c.Reservations.permitted(j, len(c.Nodes), c.Now(), false)
 	usable, overlap := allowed.nodes, allowed.overlap
 	if allowed.why != fine {
 		c.why(j, allowed.reason())
@@ -24,7 +24,7 @@ func tryNow(c *Cluster, j *job, avail nodeSet) verdict {
 	c.keepSuitable(j, usable)
 	ever := usable // the nodes on which it could run if no other job or reservation had them
 	if j.Reservation == "" && overlap {
-		ever = slices.Clone(j.part.set)
+		ever = slices.Clone(j.Part.Set)
 		c.keepSuitable(j, ever)
 	}
 	if ever.count() < j.NumNodes { // impossible in the current state
@@ -36,15 +36,15 @@ func tryNow(c *Cluster, j *job, avail nodeSet) verdict {
 		return notAvail
 	}
 	usable.and(avail)
-	if j.required != nil && !avail.holds(j.required) {
+	if j.Required != nil && !avail.holds(j.Required) {
 		c.why(j, "ReqNodeNotAvail, May be reserved for other job")
 		return notAvail
 	}
 	up := usable.count()
-	usable.minus(c.completing)
-	usable.minus(c.refused)
-	usable.minus(c.resuming)
-	if set, ok := choose(c, j, &c.usage, usable); ok {
+	usable.minus(c.Completing)
+	usable.minus(c.Refused)
+	usable.minus(c.Resuming)
+	if set, ok := choose(c, j, &c.Usage, usable); ok {
 		startJob(c, j, set.list())
 		return fine
 	}
@@ -52,9 +52,9 @@ func tryNow(c *Cluster, j *job, avail nodeSet) verdict {
 		return busy
 	}
 	if j.whole() {
-		usable.and(c.usage.idle)
+		usable.and(c.Usage.Idle)
 	} else {
-		usable.minus(c.usage.sole)
+		usable.minus(c.Usage.Sole)
 	}
 	if usable.count() == up && up < j.NumNodes { // none is busy
 		c.why(j, "ReqNodeNotAvail, May be reserved for other job")

@@ -11,19 +11,19 @@ import (
 
 // record checks an incoming request as slurmctld does, and makes the job's record.
 func record(c *Cluster, q Job) (*job, error) {
-	p, several := c.partitions.several(q.Partition)
+	p, several := c.Partitions.several(q.Partition)
 	if err := checkRequest(c, &q, p, several); err != nil {
 		return nil, err
 	}
-	j := &job{request: q, part: p, parts: several, expands: q.Expand}
+	j := &job{Request: q, Part: p, Parts: several, Expands: q.Expand}
 	var err error
-	if j.required, err = c.named(q.NodeList); err != nil {
+	if j.Required, err = c.named(q.NodeList); err != nil {
 		return nil, err
 	}
-	if j.excluded, err = c.named(q.Exclude); err != nil {
+	if j.Excluded, err = c.named(q.Exclude); err != nil {
 		return nil, err
 	}
-	if _, err := c.reservations.open(q.Reservation, q.User); err != nil {
+	if _, err := c.Reservations.open(q.Reservation, q.User); err != nil {
 		return nil, err
 	}
 	j.Job = slurmctl.Job{Name: q.Name, User: q.User.Name, UID: q.User.UID, Account: q.User.Account, QOS: cmp.Or(q.QOS, defaultQOS), Partition: cmp.Or(q.Partition, p.Name), Comment: q.Comment,
@@ -32,7 +32,7 @@ func record(c *Cluster, q Job) (*job, error) {
 		Reservation: q.Reservation, Nice: q.Nice, ArrayTasks: max(q.Array, 1)}
 	j.NumCPUs = q.Nodes * max(q.CPUs, 1)
 	if j.whole() {
-		j.NumCPUs = q.Nodes * c.nodes[0].CPUs
+		j.NumCPUs = q.Nodes * c.Nodes[0].CPUs
 	}
 	j.TRESPer = tresText(q.GRES)
 	if err := c.setMemory(&c.options, j); err != nil {
@@ -54,7 +54,7 @@ func checkRequest(c *Cluster, q *Job, p *partition, several []*partition) error 
 		return refusal("Node count specification invalid")
 	}
 	if q.Expand != 0 {
-		base := c.jobs[q.Expand]
+		base := c.Jobs[q.Expand]
 		switch {
 		case !c.options.PermitJobExpansion:
 			return refusal("Requested operation not supported on this system")
@@ -73,7 +73,7 @@ func checkRequest(c *Cluster, q *Job, p *partition, several []*partition) error 
 // timeLimit returns a job's time limit: of an expander, what remains of the job to expand
 // (_test_job_dependency of job_scheduler.c).
 func timeLimit(c *Cluster, q *Job, p *partition) time.Duration {
-	if base := c.jobs[q.Expand]; base != nil && base.TimeLimit != slurmctl.Unlimited {
+	if base := c.Jobs[q.Expand]; base != nil && base.TimeLimit != slurmctl.Unlimited {
 		return base.EndTime.Sub(c.second()).Truncate(time.Minute)
 	}
 	switch {
@@ -101,11 +101,11 @@ func (c *Cluster) Submit(q Job) (slurmctl.JobID, error) {
 	if err := maySubmit(c, j); err != nil {
 		return 0, err
 	}
-	if !slices.Contains(c.users, q.User) {
-		c.users = append(c.users, q.User)
+	if !slices.Contains(c.Users, q.User) {
+		c.Users = append(c.Users, q.User)
 	}
-	c.lastID++
-	j.ID, j.ArrayJobID = c.lastID, c.lastID
+	c.LastID++
+	j.ID, j.ArrayJobID = c.LastID, c.LastID
 	if q.Array > 0 {
 		j.Display = fmt.Sprintf("%d_[1-%d]", j.ID, q.Array)
 	}
@@ -113,13 +113,13 @@ func (c *Cluster) Submit(q Job) (slurmctl.JobID, error) {
 	if q.Held {
 		j.Priority, j.Reason = 0, "JobHeldUser"
 	}
-	c.jobs[j.ID] = j
+	c.Jobs[j.ID] = j
 	c.queued(j)
-	appended := c.backfill.appended
+	appended := c.Backfill.Appended
 	c.touch(j)
-	c.backfill.appended = appended
+	c.Backfill.Appended = appended
 	if q.Script == "" && !c.options.Defer && q.Array == 0 && independent(c, j) && isFirst(c, j) && partitionAdmits(c, j) {
-		if tryNow(c, j, c.up) == fine {
+		if tryNow(c, j, c.Up) == fine {
 			return j.ID, nil
 		}
 	}

@@ -12,7 +12,7 @@ func update(c *Cluster, j *job, u slurmctl.JobUpdate) error {
 	if err := mayUpdate(c, j, &u); err != nil {
 		return err
 	}
-	part, several := c.partitions.several(u.Partition)
+	part, several := c.Partitions.several(u.Partition)
 	if u.Partition != "" && part == nil {
 		return refusal("Invalid partition name specified")
 	}
@@ -22,20 +22,20 @@ func update(c *Cluster, j *job, u slurmctl.JobUpdate) error {
 		}
 	}
 	if u.Reservation != nil {
-		if r := c.reservations.named(j.Reservation); r != nil {
-			r.used = c.Now()
+		if r := c.Reservations.named(j.Reservation); r != nil {
+			r.Used = c.Now()
 		}
 		j.Reservation = *u.Reservation
 	}
 	updateTimes(c, j, &u)
 	if u.Partition != "" {
-		j.Partition, j.part, j.parts, j.request.Partition = u.Partition, part, several, u.Partition
+		j.Partition, j.Part, j.Parts, j.Request.Partition = u.Partition, part, several, u.Partition
 	}
 	if u.NumNodes > 0 {
-		j.NumNodes, j.request.Nodes = u.NumNodes, u.NumNodes
+		j.NumNodes, j.Request.Nodes = u.NumNodes, u.NumNodes
 	}
 	updateTexts(j, &u)
-	c.disorder, c.special = true, true
+	c.Disorder, c.Special = true, true
 	c.touch(j)
 	c.kick()
 	return nil
@@ -53,9 +53,9 @@ func mayUpdate(c *Cluster, j *job, u *slurmctl.JobUpdate) error {
 	if u.Reservation == nil {
 		return nil
 	}
-	r, err := c.reservations.open(*u.Reservation, j.request.User)
+	r, err := c.Reservations.open(*u.Reservation, j.Request.User)
 	if r != nil {
-		r.used = c.Now()
+		r.Used = c.Now()
 	}
 	return err
 }
@@ -64,9 +64,9 @@ func mayUpdate(c *Cluster, j *job, u *slurmctl.JobUpdate) error {
 func updateTimes(c *Cluster, j *job, u *slurmctl.JobUpdate) {
 	switch {
 	case u.StartNow:
-		j.request.Begin, j.StartTime = c.second(), c.second()
+		j.Request.Begin, j.StartTime = c.second(), c.second()
 	case !u.StartTime.IsZero():
-		j.request.Begin, j.StartTime = u.StartTime, u.StartTime
+		j.Request.Begin, j.StartTime = u.StartTime, u.StartTime
 	}
 	if u.TimeLimit != 0 {
 		j.TimeLimit = u.TimeLimit
@@ -80,7 +80,7 @@ func updateTimes(c *Cluster, j *job, u *slurmctl.JobUpdate) {
 	if !u.EndTime.IsZero() && j.active() {
 		j.TimeLimit = wholeMinutes(u.EndTime.Sub(j.StartTime))
 		setLimit(c, j)
-		j.EndTime, j.ends = u.EndTime, u.EndTime.Unix()
+		j.EndTime, j.Ends = u.EndTime, u.EndTime.Unix()
 	}
 }
 
@@ -94,7 +94,7 @@ func updateTexts(j *job, u *slurmctl.JobUpdate) {
 	}
 	if u.Nice != nil {
 		j.Priority = uint64(max(int64(j.Priority)+int64(j.Nice)-int64(*u.Nice), 1))
-		j.Nice, j.request.Nice = *u.Nice, *u.Nice
+		j.Nice, j.Request.Nice = *u.Nice, *u.Nice
 	}
 }
 
@@ -106,15 +106,15 @@ func depend(c *Cluster, j *job, text string) error {
 		return refusal("Job dependency problem")
 	}
 	if kind == "expand" {
-		if base := c.jobs[id]; base == nil || base.State != slurmctl.Running {
+		if base := c.Jobs[id]; base == nil || base.State != slurmctl.Running {
 			return refusal("Job dependency problem")
 		}
-		j.request.After, j.Dependency, j.expands = nil, "", id
+		j.Request.After, j.Dependency, j.Expands = nil, "", id
 		return nil
 	}
-	j.request.After, j.Dependency = nil, text
+	j.Request.After, j.Dependency = nil, text
 	if text != "" {
-		j.request.After = []Dependency{{kind, id}}
+		j.Request.After = []Dependency{{kind, id}}
 	}
 	return nil
 }

@@ -48,6 +48,7 @@ type App struct {
 	Refusals int     // of its changes
 
 	Steps []Begun  // what became of it
+	asks  bool     // its step is over: it asks for the next
 	first int      // the current run's first entry: a requeued job starts over, with a profile that others may have changed, or another alternative
 	wrong []string // what was wrong in the runs before
 	Err   error    // of next, if any
@@ -172,18 +173,20 @@ type work struct {
 	total   float64 // seconds that it takes at the speed of one node
 	speedup malleable.Speedup
 	nodes   int
-	changed func() // wakes it when it has other nodes
+	changed slurmsim.Wake // wakes it when it has other nodes
+
+	left  float64       // to do, when the wait began
+	speed float64       // since then
+	since time.Duration // the wait began
 }
 
 // on sets the number of nodes that it works on from now on.
-func (w *work) on(nodes int) {
+func (w *work) on(c *slurmsim.Cluster, nodes int) {
 	if w == nil || w.nodes == nodes {
 		return
 	}
 	w.nodes = nodes
-	if w.changed != nil {
-		w.changed()
-	}
+	w.changed.Act(c)
 }
 
 // bend makes the application of a malleable job, on a cluster of so many nodes. It takes every offer.

@@ -31,8 +31,7 @@ func (s *Sidecar) Change(p *slurmsim.Process, job slurmctl.JobID, req api.Change
 			}
 			return api.Change{}, r.Err
 		}
-		s.appoint(time.Second)
-		p.Sleep(time.Second)
+		s.nap(p, time.Second)
 	}
 }
 
@@ -51,45 +50,82 @@ func (s *Sidecar) Next(p *slurmsim.Process, job slurmctl.JobID, from int) (api.A
 		case answered && r.Err != nil && !unavailable(r.Err):
 			return r.Allocation, r.Err
 		}
-		s.appoint(time.Second)
-		p.Sleep(time.Second)
+		s.nap(p, time.Second)
 	}
 }
 
-// call sends the core a call; it returns false if no answer comes within a minute.
-func (s *Sidecar) call(p *slurmsim.Process, in msg.Call) (reply msg.Reply, answered bool) {
-	if s.core == nil {
+// caller is a script that calls the core, with what it hears.
+type caller struct {
+	Wake     slurmsim.Wake
+	Over     bool
+	Answered bool
+	Reply    msg.Reply
+}
+
+// end ends the wait.
+func (c *caller) end(cluster *slurmsim.Cluster) {
+	c.Over = true
+	c.Wake.Act(cluster)
+}
+
+// call sends the core a call; it returns false if no answer comes within a minute, or if the process has continued
+// from a checkpoint in the pause after a call.
+func (s *Sidecar) call(p *slurmsim.Process, in msg.Call) (msg.Reply, bool) {
+	c, _ := p.Keeps.(*caller)
+	switch {
+	case p.Resumed() && p.Resting():
+		return msg.Reply{}, false
+	case p.Resumed():
+	case s.core == nil:
 		p.Sleep(unanswered)
-		return reply, false
+		return msg.Reply{}, false
+	default:
+		s.last++
+		in.ID = s.last
+		c = &caller{Wake: p.Wake()}
+		p.Keeps = c
 	}
-	s.last++
-	in.ID = s.last
-	life := s.life
-	p.Await(func(wake func()) {
-		over := false
-		s.waiting[in.ID] = func(r *msg.Reply) {
-			if over = true; r != nil {
-				reply, answered = *r, true
-			}
-			wake()
-		}
-		s.Cluster.After(0, func() {
-			if s.life == life {
-				s.give(in)
-			}
-		})
+	p.Await(func(func()) {
+		s.waiting[in.ID] = c
+		s.Cluster.Later(0, calls{s, s.life, in})
 		s.appoint(time.Minute)
-		s.Cluster.After(time.Minute, func() {
-			if over {
-				return
-			}
-			if s.life == life {
-				s.give(msg.Withdrawal{ID: in.ID})
-			}
-			wake()
-		})
+		s.Cluster.Later(time.Minute, withdraws{s, s.life, in.ID, c})
 	})
-	return reply, answered
+	p.Keeps = nil
+	return c.Reply, c.Answered
+}
+
+// calls gives a call to the core.
+type calls struct {
+	S    *Sidecar
+	Life int
+	Call msg.Call
+}
+
+// Act implements slurmsim.Action.
+func (a calls) Act(*slurmsim.Cluster) {
+	if a.S.life == a.Life {
+		a.S.give(a.Call)
+	}
+}
+
+// withdraws ends a call that was not answered.
+type withdraws struct {
+	S    *Sidecar
+	Life int
+	ID   uint64
+	Call *caller
+}
+
+// Act implements slurmsim.Action.
+func (w withdraws) Act(c *slurmsim.Cluster) {
+	if w.Call.Over {
+		return
+	}
+	if w.S.life == w.Life {
+		w.S.give(msg.Withdrawal{ID: w.ID})
+	}
+	w.Call.Wake.Act(c)
 }
 
 // poke calls the core, as a poll or a call would, so that it learns the time.
@@ -134,7 +170,7 @@ func (s *Sidecar) Progress(p *slurmsim.Process, job slurmctl.JobID, fraction flo
 
 // insist calls until there is an answer.
 func (s *Sidecar) insist(p *slurmsim.Process, in msg.Call, running func() bool, ready func(msg.Reply) bool) (msg.Reply, error) {
-	for running() {
+	for p.Resumed() || running() {
 		r, answered := s.call(p, in)
 		switch {
 		case answered && r.Err == nil && ready(r):
@@ -142,8 +178,7 @@ func (s *Sidecar) insist(p *slurmsim.Process, in msg.Call, running func() bool, 
 		case answered && r.Err != nil && !unavailable(r.Err):
 			return r, r.Err
 		}
-		s.appoint(time.Second)
-		p.Sleep(time.Second)
+		s.nap(p, time.Second)
 	}
 	return msg.Reply{}, errOver
 }

@@ -135,7 +135,7 @@ func (e Experiment) Run(ctx context.Context) (*Result, error) {
 			t.submitted++
 			continue
 		}
-		t.cluster.After(time.Duration(s.Submit)*time.Second, func() { t.submit(j) })
+		t.cluster.Later(time.Duration(s.Submit)*time.Second, submits{t, j})
 	}
 	if t.sidecar != nil {
 		t.sidecar.Start()
@@ -218,6 +218,15 @@ func (t *trial) advance() bool {
 func (t *trial) over() bool {
 	return t.submitted == len(t.jobs) && t.running == 0 && t.cluster.Elapsed()-t.lastEvent > idleFor
 }
+
+// submits is the submission of a job.
+type submits struct {
+	T *trial
+	J *subject
+}
+
+// Act implements slurmsim.Action.
+func (s submits) Act(*slurmsim.Cluster) { s.T.submit(s.J) }
 
 // submit submits a job.
 func (t *trial) submit(j *subject) {

@@ -5,6 +5,7 @@ import (
 
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/msg"
 	"github.com/evoslurm/evoslurm/planner"
+	"github.com/evoslurm/evoslurm/slurmctl/slurmsim"
 )
 
 // rest is a time in which the sidecar's polls are skipped: each would show what the last one
@@ -63,18 +64,30 @@ func (p polls) before(t time.Duration) (time.Duration, bool) {
 	return p.last, p.last >= 0
 }
 
-// schedule has the core called.
-func (s *Sidecar) schedule(in time.Duration, tick func()) {
+// schedule has the core called, and ends the rest then.
+func (s *Sidecar) schedule(in time.Duration, resumes bool) {
 	s.wakes++
 	if s.Skip && in >= msg.MostWake && len(s.tasks) > 0 {
 		return // what is under way will come out before
 	}
-	wakes, life := s.wakes, s.life
-	s.Cluster.After(in, func() {
-		if s.life == life && s.wakes == wakes {
-			tick()
+	s.Cluster.Later(in, ticks{s, s.life, s.wakes, resumes})
+}
+
+// ticks calls the core, unless another call was scheduled since.
+type ticks struct {
+	S           *Sidecar
+	Life, Wakes int
+	Resumes     bool
+}
+
+// Act implements slurmsim.Action.
+func (t ticks) Act(*slurmsim.Cluster) {
+	if s := t.S; s.life == t.Life && s.wakes == t.Wakes {
+		if t.Resumes {
+			s.rested()
 		}
-	})
+		s.give(msg.Tick{})
+	}
 }
 
 // searches reports whether plans may differ although only time has passed.
@@ -123,22 +136,28 @@ func (s *Sidecar) repeats(effects []msg.Effect) bool {
 	}
 	s.skipped++
 	s.wakes++
-	begun, life := s.now(), s.life
-	s.Cluster.After(s.lasts, func() {
-		if s.life == life {
-			s.core.Same(begun, s.now())
-			s.give(msg.Tick{})
-		}
-	})
+	s.Cluster.Later(s.lasts, samePoll{s, s.life, s.now()})
 	return true
+}
+
+// samePoll is the end of a poll that was skipped.
+type samePoll struct {
+	S     *Sidecar
+	Life  int
+	Begun time.Time
+}
+
+// Act implements slurmsim.Action.
+func (p samePoll) Act(*slurmsim.Cluster) {
+	if s := p.S; s.life == p.Life {
+		s.core.Same(p.Begun, s.now())
+		s.give(msg.Tick{})
+	}
 }
 
 // resume schedules the next poll at a time at which one would be made.
 func (s *Sidecar) resume(then time.Duration) {
-	s.schedule(then-s.Cluster.Elapsed(), func() {
-		s.rested()
-		s.give(msg.Tick{})
-	})
+	s.schedule(then-s.Cluster.Elapsed(), true)
 }
 
 // rested ends the rest: its polls until now count as made.
@@ -217,6 +236,14 @@ func (s *Sidecar) appoint(in time.Duration) {
 	if s.Skip {
 		s.calls = append(s.calls, s.Cluster.Elapsed()+in)
 	}
+}
+
+// nap sleeps in a script that calls afterwards.
+func (s *Sidecar) nap(p *slurmsim.Process, d time.Duration) {
+	if !p.Resumed() {
+		s.appoint(d)
+	}
+	p.Sleep(d)
 }
 
 // minded returns the earlier of a time and the next call.

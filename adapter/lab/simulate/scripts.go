@@ -19,8 +19,7 @@ func (s *Sidecar) demands(p *slurmsim.Process, a *App) {
 	a.Steps = append(a.Steps, s.begun(p, a, step, len(p.Job().NodeList)))
 	sleep := func(until int64) {
 		d := time.Duration(max(until-now, 0)) * time.Second
-		s.appoint(d)
-		p.Sleep(d)
+		s.nap(p, d)
 		now = until
 	}
 	for _, at := range a.Demand.At {
@@ -62,7 +61,7 @@ func (s *Sidecar) Submit(a *App) (slurmctl.JobID, error) {
 		limit = limitFor(a.Profile)
 	}
 	q := a.job(sp, marker, a.Profile[0].Nodes, limit)
-	q.Begin, q.Program = s.Cluster.Now().Add(parkedFor), func(p *slurmsim.Process) { s.run(p, a) }
+	q.Begin, q.Program = s.Cluster.Now().Add(parkedFor), script{s, a, 0}
 	return s.Cluster.Submit(q)
 }
 
@@ -76,13 +75,7 @@ func (s *Sidecar) submitChain(a *App, sp request.Request) (first slurmctl.JobID,
 			return 0, fmt.Errorf("no marker for %v", a.Profile)
 		}
 		q := a.job(sp, marker, step.Nodes, time.Duration(step.Duration/60+2)*time.Minute)
-		q.Begin, q.Program = s.Cluster.Now().Add(parkedFor), func(p *slurmsim.Process) {
-			if i == 0 {
-				a.began(len(p.Job().NodeList), 0)
-			}
-			a.Steps = append(a.Steps, s.begun(p, a, i+1, len(p.Job().NodeList)))
-			p.Sleep(a.lasts(i + 1))
-		}
+		q.Begin, q.Program = s.Cluster.Now().Add(parkedFor), script{s, a, i + 1}
 		if i > 0 {
 			q.After, q.KillOnInvalidDep = []slurmsim.Dependency{{Kind: "afterok", Job: before}}, true
 		}
@@ -96,29 +89,63 @@ func (s *Sidecar) submitChain(a *App, sp request.Request) (first slurmctl.JobID,
 	return first, nil
 }
 
-// run is the application's script.
-func (s *Sidecar) run(p *slurmsim.Process, a *App) {
-	if a.Malleable != nil {
-		s.listen(p, a)
+// script is the script of a job of an application.
+type script struct {
+	S    *Sidecar
+	A    *App
+	Link int // of a chain, from 1 on; else 0
+}
+
+// Run implements slurmsim.Program.
+func (r script) Run(p *slurmsim.Process) {
+	s, a := r.S, r.A
+	switch {
+	case r.Link > 0:
+		s.runLink(p, a, r.Link)
+		return
+	case a.Malleable != nil && !p.Resumed():
+		s.Cluster.Start(&listener{S: s, A: a, Job: p.Job().ID})
 	}
 	switch {
 	case a.Acts != nil:
 		s.runActs(p, a)
-		return
 	case a.Demand != nil:
 		s.demands(p, a)
-		return
+	default:
+		s.run(p, a)
 	}
-	nodes := len(p.Job().NodeList)
-	a.began(nodes, p.Job().TimeLimit)
-	for step := 1; ; {
-		a.Steps = append(a.Steps, s.begun(p, a, step, nodes))
-		if a.work != nil {
-			s.work(p, a.work, nodes)
-		} else {
-			s.appoint(a.lasts(step))
-			p.Sleep(a.lasts(step))
+}
+
+// runLink is the script of a link of a chain.
+func (s *Sidecar) runLink(p *slurmsim.Process, a *App, link int) {
+	if !p.Resumed() {
+		if link == 1 {
+			a.began(len(p.Job().NodeList), 0)
 		}
+		a.Steps = append(a.Steps, s.begun(p, a, link, len(p.Job().NodeList)))
+	}
+	p.Sleep(a.lasts(link))
+}
+
+// run is the script of an application that follows its profile.
+func (s *Sidecar) run(p *slurmsim.Process, a *App) {
+	step, nodes := a.step(), len(p.Job().NodeList)
+	if !p.Resumed() {
+		step = 1
+		a.began(nodes, p.Job().TimeLimit)
+	}
+	for {
+		if !p.Resumed() {
+			a.Steps, a.asks = append(a.Steps, s.begun(p, a, step, nodes)), false
+		}
+		switch {
+		case a.asks: // it has continued from a checkpoint
+		case a.work != nil:
+			s.work(p, a.work, nodes)
+		default:
+			s.nap(p, a.lasts(step))
+		}
+		a.asks = true
 		switch {
 		case a.Deaf:
 			p.Sleep(1000 * time.Hour) // until it is ended
@@ -153,8 +180,7 @@ func (s *Sidecar) runActs(p *slurmsim.Process, a *App) {
 	a.startsOver()
 	a.Steps = append(a.Steps, s.begun(p, a, step, nodes))
 	for _, act := range a.Acts {
-		s.appoint(act.After)
-		p.Sleep(act.After)
+		s.nap(p, act.After)
 		var got api.Allocation
 		var err error
 		if act.Change == nil {
@@ -188,61 +214,73 @@ func (s *Sidecar) runActs(p *slurmsim.Process, a *App) {
 	}
 }
 
-// listen is the part of a malleable application that answers what it is offered, as long as its job
-// runs.
-func (s *Sidecar) listen(script *slurmsim.Process, a *App) {
-	job := script.Job().ID
-	running := func() bool {
-		state := script.Job().State
-		return state == slurmctl.Running || state == slurmctl.Suspended || state == slurmctl.Configuring
-	}
-	s.Cluster.Go(func(p *slurmsim.Process) {
-		known, heard := int64(0), 0
-		for running() {
-			o, err := s.Offer(p, job, known, running)
+// listener is the part of a malleable application that answers what it is offered, as long as its
+// job runs.
+type listener struct {
+	S     *Sidecar
+	A     *App
+	Job   slurmctl.JobID
+	Known int64      // the last offer's ID
+	Heard int        // offers so far
+	Offer *api.Offer // to be answered; nil while it waits for one
+}
+
+func (l *listener) running() bool {
+	r, _ := l.S.Cluster.Record(l.Job)
+	return r.State == slurmctl.Running || r.State == slurmctl.Suspended || r.State == slurmctl.Configuring
+}
+
+// Run implements slurmsim.Program.
+func (l *listener) Run(p *slurmsim.Process) {
+	s, a := l.S, l.A
+	for p.Resumed() || l.running() {
+		if l.Offer == nil {
+			o, err := s.Offer(p, l.Job, l.Known, l.running)
 			if err != nil {
 				return
 			}
-			known = o.ID
-			says := a.Says[min(heard, len(a.Says)-1)]
-			if heard++; says.Mute {
+			l.Known = o.ID
+			says := a.Says[min(l.Heard, len(a.Says)-1)]
+			if l.Heard++; says.Mute {
 				continue
 			}
 			if says.After > 0 {
-				s.appoint(says.After)
-				p.Sleep(says.After)
+				s.nap(p, says.After)
 			}
-			accept := o.Nodes
-			if says.Nodes >= 0 {
-				accept = min(accept, says.Nodes)
+			if o.Accepted = o.Nodes; says.Nodes >= 0 {
+				o.Accepted = min(o.Nodes, says.Nodes)
 			}
 			if o.Kind == "shrink" {
-				a.work.on(o.Has - accept) // first it leaves them
+				a.work.on(s.Cluster, o.Has-o.Accepted) // first it leaves them
 			}
-			answer, err := s.Answer(p, job, api.AnswerRequest{Offer: o.ID, Accept: accept}, running)
-			switch {
-			case err != nil:
-				a.Refusals++
-				a.work.on(o.Has)
-			case answer.Has != nil:
-				a.work.on(answer.Has.Nodes)
-			}
+			l.Offer = &o
 		}
-	})
+		o := l.Offer
+		answer, err := s.Answer(p, l.Job, api.AnswerRequest{Offer: o.ID, Accept: o.Accepted}, l.running)
+		l.Offer = nil
+		switch {
+		case err != nil:
+			a.Refusals++
+			a.work.on(s.Cluster, o.Has)
+		case answer.Has != nil:
+			a.work.on(s.Cluster, answer.Has.Nodes)
+		}
+	}
 }
 
 // work goes on until all is done.
 func (s *Sidecar) work(p *slurmsim.Process, w *work, nodes int) {
-	w.nodes = nodes
-	for left := w.total; left > 0; {
-		speed, since := w.speedup.At(w.nodes), s.Cluster.Elapsed()
-		lasts := time.Duration(math.Ceil(left / speed * 1e9))
-		s.appoint(lasts)
-		p.Await(func(wake func()) {
-			w.changed = wake
-			s.Cluster.After(lasts, wake)
-		})
-		left -= (s.Cluster.Elapsed() - since).Seconds() * speed
+	if !p.Resumed() {
+		w.nodes, w.left = nodes, w.total
 	}
-	w.changed = nil
+	for w.left > 0 {
+		p.Await(func(func()) {
+			w.speed, w.since, w.changed = w.speedup.At(w.nodes), s.Cluster.Elapsed(), p.Wake()
+			lasts := time.Duration(math.Ceil(w.left / w.speed * 1e9))
+			s.appoint(lasts)
+			s.Cluster.Later(lasts, w.changed)
+		})
+		w.left -= (s.Cluster.Elapsed() - w.since).Seconds() * w.speed
+	}
+	w.changed = slurmsim.Wake{}
 }

@@ -60,8 +60,8 @@ type Sidecar struct {
 	still    time.Duration               // until then, a poll that shows what the last one showed decides nothing
 	skipped  uint64                      // polls that were left out, before the present rest
 	configs  uint64                      // of these, those that would have read Slurm's configuration
-	calls    []time.Duration             // coming ones of jobs, as far as they are known
-	waiting  map[uint64]func(*msg.Reply) // nil once no caller waits
+	calls    []time.Duration    // coming ones of jobs, as far as they are known
+	waiting  map[uint64]*caller // those that wait for a reply, by call
 }
 
 // strategy adapts a planner's strategy.
@@ -82,7 +82,7 @@ func (model) LookupUser(uid uint32) (*slurmctl.User, error) { return userOf(uid)
 func (s *Sidecar) Start() {
 	s.Stop()
 	s.client = s.Cluster.Client(slurmsim.Root)
-	s.waiting = map[uint64]func(*msg.Reply){}
+	s.waiting = map[uint64]*caller{}
 	s.driver = &drive.Driver{Slurm: model{s.client}, Now: s.now, Clock: s.Cluster.Now,
 		Pause: func(ctx context.Context, d time.Duration) {
 			if p, ok := ctx.Value(processKey{}).(*slurmsim.Process); ok {
@@ -112,7 +112,7 @@ func (s *Sidecar) Stop() {
 	}
 	s.tasks = nil
 	for _, id := range slices.Sorted(maps.Keys(s.waiting)) {
-		s.waiting[id](nil) // no answer
+		s.waiting[id].end(s.Cluster)
 	}
 	s.waiting = nil
 }
@@ -217,13 +217,14 @@ func (s *Sidecar) do(effects []msg.Effect) (inputs []msg.Input) {
 		case msg.Resize:
 			inputs = append(inputs, s.Policy.answer(e.Question))
 		case msg.Reply:
-			if answer, ok := s.waiting[e.ID]; ok {
+			if c, ok := s.waiting[e.ID]; ok {
 				delete(s.waiting, e.ID)
-				answer(&e)
+				c.Reply, c.Answered = e, true
+				c.end(s.Cluster)
 			}
 		case msg.Wake:
 			if again := len(inputs) > 0; again && !s.Skip || !again && !s.tryRest(e.At) {
-				s.schedule(max(e.At.Sub(s.now()), time.Millisecond), func() { s.give(msg.Tick{}) })
+				s.schedule(max(e.At.Sub(s.now()), time.Millisecond), false)
 			}
 		}
 	}

@@ -105,10 +105,10 @@ func (h *history) stock(words []string) error {
 		q.NodeList = list
 	}
 	if h.began != nil {
-		q.Program = func(p *slurmsim.Process) {
+		q.Program = slurmsim.Func(func(p *slurmsim.Process) {
 			h.began[q.Name] = h.s.Cluster.Elapsed()
 			p.Sleep(lasts)
-		}
+		})
 	}
 	id, err := h.s.Cluster.Submit(q)
 	if err != nil {
