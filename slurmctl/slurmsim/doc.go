@@ -52,7 +52,8 @@
 //	})
 //
 // and code that runs a sidecar's effects over slurmctl.Client in goroutines can run them unchanged
-// over this client in processes. Callbacks must not block. Deadlines come from
+// over this client in processes. An [Action] ([Cluster.Later]) and a [Program] ([Cluster.Start]) are
+// plain data, which a checkpoint can hold ([Parts]). Callbacks must not block. Deadlines come from
 // [Cluster.WithTimeout]; of a deadline by the real clock, the remaining time counts, rounded up to
 // seconds. [Process.Kill] is kill -9: commands that the process has started still take effect.
 //

@@ -1,12 +1,13 @@
 package main
 
 import (
-	"encoding/json"
 	"fmt"
 	"io"
 	"os"
 
+	"github.com/evoslurm/evoslurm/adapter/internal/version"
 	"github.com/evoslurm/evoslurm/adapter/internal/wholefile"
+	"github.com/evoslurm/evoslurm/adapter/lab/evosim"
 	"github.com/evoslurm/evoslurm/adapter/lab/simulate"
 	"github.com/evoslurm/evoslurm/planner"
 )
@@ -15,7 +16,7 @@ import (
 func (f *runFlags) leave(e *simulate.Experiment) error {
 	e.Until = f.until
 	if f.checkpoint != "" {
-		e.Left = func(c simulate.Checkpoint) { f.left = &c }
+		e.Left = func(c *simulate.Checkpoint) { f.left = c }
 	}
 	if f.resume == "" {
 		return nil
@@ -24,9 +25,9 @@ func (f *runFlags) leave(e *simulate.Experiment) error {
 	if err != nil {
 		return err
 	}
-	c := new(simulate.Checkpoint)
-	if err := json.Unmarshal(text, c); err != nil || c.Step < 0 || c.Jobs == "" {
-		return fmt.Errorf("--resume=%s: not a checkpoint of evosim run", f.resume)
+	c, err := simulate.DecodeCheckpoint(text, version.Of(linked))
+	if err != nil {
+		return evosim.Failure{Err: fmt.Errorf("--resume=%s: %w", f.resume, err)}
 	}
 	if f.until > 0 && f.until <= c.Second {
 		return fmt.Errorf("--until=%d: the checkpoint is at second %d already", f.until, c.Second)
@@ -47,5 +48,8 @@ func (f *runFlags) save() error {
 	if f.left == nil {
 		return nil
 	}
-	return wholefile.Write(f.checkpoint, 0o666, func(w io.Writer) error { return json.NewEncoder(w).Encode(f.left) })
+	return wholefile.Write(f.checkpoint, 0o666, func(w io.Writer) error {
+		_, err := w.Write(f.left.Encode(version.Of(linked)))
+		return err
+	})
 }

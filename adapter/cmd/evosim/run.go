@@ -73,10 +73,10 @@ of all nodes, without partitions). "neighbour" is a scheduler that also places s
 starts later than with EASY and rigid jobs. All figures are shown side by side, also how many stock jobs start
 later than beside rigid jobs, and how much later.
 
---checkpoint=FILE writes FILE when the run is interrupted, or at --until=SECOND. --resume=FILE with the same options and
-workload continues from there, with the result of an uninterrupted run. With another --strategy, the rest runs as if the
-strategy had been changed then (as evosctl strategy use does). A checkpoint has no state: the run is replayed up to that
-point, and checked to be the same.
+--checkpoint=FILE writes the state of the run to FILE when it is interrupted, or at --until=SECOND. It first runs until
+no command of the sidecar is under way. --resume=FILE with the same options and workload continues from there at once,
+with the result of an uninterrupted run. With another --strategy, the rest runs as if the strategy had been changed then
+(as evosctl strategy use does). Only the version that wrote a checkpoint reads it.
 
 --report=FILE.html writes one HTML report with text, tables and charts (see evosim report).
 
@@ -96,7 +96,7 @@ percent of nodes × makespan.`,
 				return evosim.Failure{Err: saved}
 			}
 			if foreign := new(simulate.NotTheSame); errors.As(err, foreign) {
-				return fmt.Errorf("--resume=%s: %w", f.resume, foreign)
+				return evosim.Failure{Err: fmt.Errorf("--resume=%s: %w", f.resume, foreign)}
 			} else if errors.Is(err, context.Canceled) {
 				return err
 			} else if err != nil {

@@ -31,7 +31,7 @@ type App struct {
 	By           planner.Preference
 
 	// Lasts returns how long a step (from 1) really takes; nil if as the profile says.
-	Lasts func(step int) time.Duration
+	Lasts func(step int) time.Duration `codec:"-"`
 	// Deaf means that it never calls next; Abrupt is the step after which it ends without calling
 	// next.
 	Deaf   bool
@@ -40,24 +40,24 @@ type App struct {
 	// Malleable holds its bounds beyond the profile; Says holds its answers to offers, in turn.
 	Malleable *request.Malleable
 	Says      []Says
-	work      *work // what its step has to do; nil: it lasts as long on any size
+	Work      *work // what its step has to do; nil: it lasts as long on any size
 
 	// Acts holds what it does on its own, instead of following its profile.
 	Acts     []Act
 	Demand   *Demand // or this
 	Refusals int     // of its changes
 
-	Steps []Begun  // what became of it
-	asks  bool     // its step is over: it asks for the next
-	first int      // the current run's first entry: a requeued job starts over, with a profile that others may have changed, or another alternative
-	wrong []string // what was wrong in the runs before
-	Err   error    // of next, if any
+	Steps  []Begun  // what became of it
+	Asking bool     // its step is over: it asks for the next
+	First  int      // the current run's first entry: a requeued job starts over, with a profile that others may have changed, or another alternative
+	Wrong  []string // what was wrong in the runs before
+	Err    error    // of next, if any
 
-	before   []request.Request // what it asked for before each of its changes
-	over     int               // number of first steps for which the sidecar knows only the peak
-	failed   int               // nodes that it has lost since its step began
-	regained int               // nodes that it has again, because slurmctld forgot that they were given back
-	booted   time.Duration     // when slurmctld was back after a crash, last; 0: it has not crashed
+	Before   []request.Request // what it asked for before each of its changes
+	Over     int               // number of first steps for which the sidecar knows only the peak
+	Failed   int               // nodes that it has lost since its step began
+	Regained int               // nodes that it has again, because slurmctld forgot that they were given back
+	Booted   time.Duration     // when slurmctld was back after a crash, last; 0: it has not crashed
 }
 
 // Begun is a step that an application saw begin.
@@ -116,7 +116,7 @@ func (a *App) began(nodes int, limit time.Duration) {
 
 // step returns the current step, 0 before the first.
 func (a *App) step() int {
-	if len(a.Steps) == a.first {
+	if len(a.Steps) == a.First {
 		return 0
 	}
 	return a.Steps[len(a.Steps)-1].Step
@@ -165,28 +165,28 @@ type Act struct {
 type Demand struct {
 	Nodes int
 	At    []int64
-	Left  func(at int64) int64
+	Left  func(at int64) int64 `codec:"-"`
 }
 
 // work is the work of a malleable application: the more nodes it has, the sooner it ends.
 type work struct {
-	total   float64 // seconds that it takes at the speed of one node
-	speedup malleable.Speedup
-	nodes   int
-	changed slurmsim.Wake // wakes it when it has other nodes
+	Total   float64 // seconds that it takes at the speed of one node
+	Speedup malleable.Speedup
+	Nodes   int
+	Changed slurmsim.Wake // wakes it when it has other nodes
 
-	left  float64       // to do, when the wait began
-	speed float64       // since then
-	since time.Duration // the wait began
+	Left  float64       // to do, when the wait began
+	Speed float64       // since then
+	Since time.Duration // the wait began
 }
 
 // on sets the number of nodes that it works on from now on.
 func (w *work) on(c *slurmsim.Cluster, nodes int) {
-	if w == nil || w.nodes == nodes {
+	if w == nil || w.Nodes == nodes {
 		return
 	}
-	w.nodes = nodes
-	w.changed.Act(c)
+	w.Nodes = nodes
+	w.Changed.Act(c)
 }
 
 // bend makes the application of a malleable job, on a cluster of so many nodes. It takes every offer.
@@ -197,5 +197,5 @@ func (a *App) bend(s *Submission, size int) {
 	if s.Speedup != nil {
 		a.Malleable.Speedup = fmt.Sprint(s.Speedup)
 	}
-	a.work = &work{total: float64(rigid.Duration) * up.At(rigid.Nodes), speedup: up}
+	a.Work = &work{Total: float64(rigid.Duration) * up.At(rigid.Nodes), Speedup: up}
 }

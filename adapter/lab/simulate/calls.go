@@ -14,8 +14,8 @@ import (
 // Change is evosctl update, grow, or shrink, in the calling process. While the sidecar is down, it
 // repeats the same request, unless the job's number now belongs to another job.
 func (s *Sidecar) Change(p *slurmsim.Process, job slurmctl.JobID, req api.ChangeRequest) (api.Change, error) {
-	s.changes++
-	req.ID = fmt.Sprintf("%x", s.changes)
+	s.Changes++
+	req.ID = fmt.Sprintf("%x", s.Changes)
 	asked, _ := s.Cluster.Record(job)
 	for {
 		if now, known := s.Cluster.Record(job); known && now.Name != asked.Name {
@@ -80,16 +80,16 @@ func (s *Sidecar) call(p *slurmsim.Process, in msg.Call) (msg.Reply, bool) {
 		p.Sleep(unanswered)
 		return msg.Reply{}, false
 	default:
-		s.last++
-		in.ID = s.last
+		s.LastCall++
+		in.ID = s.LastCall
 		c = &caller{Wake: p.Wake()}
 		p.Keeps = c
 	}
 	p.Await(func(func()) {
-		s.waiting[in.ID] = c
-		s.Cluster.Later(0, calls{s, s.life, in})
+		s.Waiting[in.ID] = c
+		s.Cluster.Later(0, calls{s, s.Life, in})
 		s.appoint(time.Minute)
-		s.Cluster.Later(time.Minute, withdraws{s, s.life, in.ID, c})
+		s.Cluster.Later(time.Minute, withdraws{s, s.Life, in.ID, c})
 	})
 	p.Keeps = nil
 	return c.Reply, c.Answered
@@ -104,7 +104,7 @@ type calls struct {
 
 // Act implements slurmsim.Action.
 func (a calls) Act(*slurmsim.Cluster) {
-	if a.S.life == a.Life {
+	if a.S.Life == a.Life {
 		a.S.give(a.Call)
 	}
 }
@@ -122,7 +122,7 @@ func (w withdraws) Act(c *slurmsim.Cluster) {
 	if w.Call.Over {
 		return
 	}
-	if w.S.life == w.Life {
+	if w.S.Life == w.Life {
 		w.S.give(msg.Withdrawal{ID: w.ID})
 	}
 	w.Call.Wake.Act(c)
@@ -130,9 +130,9 @@ func (w withdraws) Act(c *slurmsim.Cluster) {
 
 // poke calls the core, as a poll or a call would, so that it learns the time.
 func (s *Sidecar) poke() {
-	life := s.life
+	life := s.Life
 	s.Cluster.After(0, func() {
-		if s.life == life {
+		if s.Life == life {
 			s.give(msg.Tick{})
 		}
 	})

@@ -17,12 +17,12 @@ func (a *App) answered(c api.Change) {
 		return
 	}
 	if p, err := planner.ParseProfile(c.Profile); err == nil && !c.DryRun {
-		a.before = append(a.before, request.Request{Profile: a.Profile, Malleable: a.Malleable})
+		a.Before = append(a.Before, request.Request{Profile: a.Profile, Malleable: a.Malleable})
 		if c.Step < max(a.step(), 1) { // requeued: its old nodes are gone, even if it has not heard of that
 			a.startsOver()
 		}
 		if c.Step == 0 {
-			a.over = 0
+			a.Over = 0
 		}
 		for i := range min(a.step(), len(a.Profile), len(p)) { // a sidecar that lost its database knows no past steps
 			if !a.beganAnew(i + 1) {
@@ -37,7 +37,7 @@ func (a *App) answered(c api.Change) {
 // beganAnew reports whether a step has begun that the known profile does not have: by a change
 // whose answer comes after that of next.
 func (a *App) beganAnew(step int) bool {
-	return slices.ContainsFunc(a.Steps[a.first:], func(b Begun) bool { return b.Step == step && !a.within(step, b.Nodes) })
+	return slices.ContainsFunc(a.Steps[a.First:], func(b Begun) bool { return b.Step == step && !a.within(step, b.Nodes) })
 }
 
 // rebound gives a malleable application the bounds for another profile; without bounds, it is no
@@ -63,17 +63,17 @@ func (a *App) rebound(bounds string) {
 // adopted learns what is known about a job that was adopted again.
 func (a *App) adopted(p planner.Profile, changes []row.Change, crashed bool) {
 	if len(changes) > 0 {
-		a.over = max(a.over, changes[0].Step-1)
+		a.Over = max(a.Over, changes[0].Step-1)
 	}
 	is := func(asked planner.Profile) bool {
-		return len(p) == len(asked) && slices.Equal(p[min(a.over, len(p)):], asked[min(a.over, len(p)):])
+		return len(p) == len(asked) && slices.Equal(p[min(a.Over, len(p)):], asked[min(a.Over, len(p)):])
 	}
 	if !crashed || is(a.Profile) {
 		return
 	}
-	for i, r := range slices.Backward(a.before) {
+	for i, r := range slices.Backward(a.Before) {
 		if is(r.Profile) { // what it asked for since is forgotten
-			a.Profile, a.Malleable, a.before = r.Profile, r.Malleable, a.before[:i]
+			a.Profile, a.Malleable, a.Before = r.Profile, r.Malleable, a.Before[:i]
 			return
 		}
 	}

@@ -88,7 +88,7 @@ func (h *checks) checkState() {
 		}
 	}
 	for _, want := range h.s.core.Written(h.text) {
-		got, ok := h.s.Database.jobs[want.Job.ID]
+		got, ok := h.s.Database.Jobs[want.Job.ID]
 		if !ok {
 			h.blame(fmt.Errorf("job %d is not in the database", want.Job.SlurmID))
 			continue
@@ -202,7 +202,7 @@ func (h *checks) checkEnd() {
 			h.blame(fmt.Errorf("hold %s is left", r.Name))
 		}
 	}
-	if open := len(h.s.Database.intents); open > 0 && h.s.Running() {
+	if open := len(h.s.Database.Intents); open > 0 && h.s.Running() {
 		h.blame(fmt.Errorf("%d intents are not settled", open))
 	}
 }
@@ -211,7 +211,7 @@ func (h *checks) checkEnd() {
 func (h *checks) checkApps() {
 	for _, name := range h.order {
 		a := h.apps[name]
-		for _, wrong := range append(a.wrong, a.judged()...) {
+		for _, wrong := range append(a.Wrong, a.judged()...) {
 			h.blame(errors.New(wrong))
 		}
 	}

@@ -16,10 +16,10 @@ import (
 type Database struct {
 	Aside []msg.Aside // jobs whose handling crashed the sidecar
 
-	jobs    map[int64]msg.BookedJob
-	intents map[int64]row.Intent
-	last    int64 // intent
-	Events  []Event
+	Jobs       map[int64]msg.BookedJob
+	Intents    map[int64]row.Intent
+	LastIntent int64 // intent
+	Events     []Event
 }
 
 // Event is a row of the event log.
@@ -32,7 +32,7 @@ type Event struct {
 
 // NewDatabase returns an empty one.
 func NewDatabase() *Database {
-	return &Database{jobs: map[int64]msg.BookedJob{}, intents: map[int64]row.Intent{}}
+	return &Database{Jobs: map[int64]msg.BookedJob{}, Intents: map[int64]row.Intent{}}
 }
 
 // write writes the rows and intents of a step and reports whether it could.
@@ -40,9 +40,9 @@ func (d *Database) write(effects []msg.Effect) (ok bool) {
 	for _, e := range effects {
 		switch e := e.(type) {
 		case msg.AddJob:
-			b := d.jobs[e.Job.ID]
+			b := d.Jobs[e.Job.ID]
 			b.Job, b.Parts, b.Bound = e.Job, e.Parts, e.Bound
-			d.jobs[e.Job.ID] = b
+			d.Jobs[e.Job.ID] = b
 		case msg.SaveJob:
 			d.change(e.Job.ID, func(b *msg.BookedJob) { p := b.Job.Profile; b.Job, b.Job.Profile = e.Job, p }) // as in the table
 		case msg.SaveProfile:
@@ -68,11 +68,11 @@ func (d *Database) write(effects []msg.Effect) (ok bool) {
 			}
 			d.Events = append(d.Events, Event{e.Job, e.At, e.Kind, string(detail)})
 		case msg.Settle:
-			delete(d.intents, e.Intent)
+			delete(d.Intents, e.Intent)
 		case msg.Task:
 			if e.Intent != nil {
-				d.intents[e.Intent.ID] = *e.Intent
-				d.last = max(d.last, e.Intent.ID)
+				d.Intents[e.Intent.ID] = *e.Intent
+				d.LastIntent = max(d.LastIntent, e.Intent.ID)
 			}
 		}
 	}
@@ -80,19 +80,19 @@ func (d *Database) write(effects []msg.Effect) (ok bool) {
 }
 
 func (d *Database) change(id int64, f func(*msg.BookedJob)) {
-	b, ok := d.jobs[id]
+	b, ok := d.Jobs[id]
 	if !ok {
 		return
 	}
 	f(&b)
-	d.jobs[id] = b
+	d.Jobs[id] = b
 }
 
 // books returns what a sidecar starts from.
 func (d *Database) books() msg.Books {
-	b := msg.Books{LastIntent: d.last, Aside: d.Aside}
-	for _, id := range slices.Sorted(maps.Keys(d.jobs)) {
-		j := d.jobs[id]
+	b := msg.Books{LastIntent: d.LastIntent, Aside: d.Aside}
+	for _, id := range slices.Sorted(maps.Keys(d.Jobs)) {
+		j := d.Jobs[id]
 		b.LastRow = max(b.LastRow, id)
 		b.Known = append(b.Known, row.Known{ID: id, SlurmID: j.Job.SlurmID, UID: j.Job.UID, Submitted: j.Job.Submitted, Steps: len(j.Job.Profile)})
 		if j.Job.State == row.Ended {
@@ -105,8 +105,8 @@ func (d *Database) books() msg.Books {
 		return cmp.Or(x.Job.Ended.Compare(y.Job.Ended), cmp.Compare(x.Job.ID, y.Job.ID))
 	})
 	b.Ended = b.Ended[max(len(b.Ended)-msg.MostEnded, 0):]
-	for _, id := range slices.Sorted(maps.Keys(d.intents)) {
-		b.Intents = append(b.Intents, d.intents[id])
+	for _, id := range slices.Sorted(maps.Keys(d.Intents)) {
+		b.Intents = append(b.Intents, d.Intents[id])
 	}
 	return b
 }

@@ -12,7 +12,7 @@
 //	             (promise.go), and that jobs make progress
 //	             once a storm is over (alive.go)
 //	stage.go     what a history is about: its jobs, and what is wrong with them
-//	experiment.go whole workloads and their outcome
+//	experiment.go whole workloads and their outcome, with checkpoints (checkpoint.go)
 //	scripts.go   applications as they run
 //	calls.go     what jobs ask of the sidecar
 //	app.go       applications, with what they got (verdict.go) and asked for since (changed.go)

@@ -25,12 +25,11 @@ type Experiment struct {
 	// The result is the same, but takes a hundred times as long.
 	EveryPoll bool
 
-	// Until is the second at which to stop; 0 for the end of all jobs. Left, if set, receives the
-	// point at which the run stopped, also if the context ended. Resume is an earlier stopping
-	// point: the run goes there, checks that the jobs' outcome is the same, and continues, with the
-	// strategy Then if set.
+	// Until is the second at which to stop; 0 for the end of all jobs. Left, if set, receives a
+	// checkpoint when the run stops early, also if the context ended. The run then goes on until no
+	// command is under way. Resume is a checkpoint to continue from, with the strategy Then if set.
 	Until  int64
-	Left   func(Checkpoint)
+	Left   func(*Checkpoint)
 	Resume *Checkpoint
 	Then   planner.Strategy
 
@@ -85,96 +84,93 @@ var longest = 2 * planner.MaxDuration * time.Second
 type trial struct {
 	*Experiment
 	cluster *slurmsim.Cluster
-	began   time.Time
 	sidecar *Sidecar // nil if no job evolves
+	errs    []error
+	tally
+}
 
-	jobs      []*subject
-	of        map[slurmctl.JobID]*subject // Slurm's jobs, except expanders
-	nodes     map[slurmctl.JobID]int      // that Slurm's jobs have
-	submitted int
-	running   int // Slurm's jobs
-	ended     int // of the experiment's
-	lastEvent time.Duration
+// tally holds what a checkpoint of a trial has besides the cluster and the sidecar.
+type tally struct {
+	Began     time.Time
+	Subjects  []*subject
+	Of        map[slurmctl.JobID]*subject // Slurm's jobs, except expanders
+	Sizes     map[slurmctl.JobID]int      // that Slurm's jobs have
+	Submitted int
+	Active    int // Slurm's jobs
+	Ended     int // of the experiment's
+	LastEvent time.Duration
 
-	allocated int   // nodes, at present
-	used      int64 // node-microseconds so far
-	kept      int
-	idle      int64 // node-microseconds of nodes that are held and idle
-	version   uint64
-	metered   time.Duration
-	errs      []error
+	Allocated int   // nodes, at present
+	Used      int64 // node-microseconds so far
+	Kept      int
+	Idle      int64 // node-microseconds of nodes that are held and idle
+	Version   uint64
+	Metered   time.Duration
 }
 
 // subject is a job in an experiment.
 type subject struct {
-	*Submission
-	app    *App
-	id     slurmctl.JobID
-	links  int // its Slurm jobs that have not ended
-	result JobResult
+	*Submission `codec:"-"`
+	App         *App
+	Slurm       slurmctl.JobID
+	Links       int // its Slurm jobs that have not ended
+	Result      JobResult
 }
 
 // Run runs the experiment. It ends with the context.
 func (e Experiment) Run(ctx context.Context) (*Result, error) {
-	t := &trial{Experiment: &e, of: map[slurmctl.JobID]*subject{}, nodes: map[slurmctl.JobID]int{}}
+	t := &trial{Experiment: &e, tally: tally{Of: map[slurmctl.JobID]*subject{}, Sizes: map[slurmctl.JobID]int{}}}
 	e.Cluster.Events = t.event
 	t.cluster = slurmsim.New(e.Cluster)
 	defer t.cluster.Close()
-	t.began = t.cluster.Now()
+	t.Began = t.cluster.Now()
 	size := t.cluster.Size()
 	for i := range e.Jobs {
 		s := &e.Jobs[i]
 		if s.Evolves() && t.sidecar == nil {
 			t.sidecar = &Sidecar{Cluster: t.cluster, Database: NewDatabase(), Config: e.Config, Strategy: e.Strategy, Skip: !e.EveryPoll}
 		}
-		j := &subject{Submission: s, result: JobResult{ID: s.ID, Submit: s.Submit, Evolving: s.Evolves(), Start: -1, End: -1}}
-		t.jobs = append(t.jobs, j)
+		j := &subject{Submission: s, Result: JobResult{ID: s.ID, Submit: s.Submit, Evolving: s.Evolves(), Start: -1, End: -1}}
+		t.Subjects = append(t.Subjects, j)
 		if why := t.never(s, size); why != "" {
-			j.result.State, j.result.Reason = Refused, why
-			t.ended++
-			t.submitted++
+			j.Result.State, j.Result.Reason = Refused, why
+			t.Ended++
+			t.Submitted++
 			continue
 		}
 		t.cluster.Later(time.Duration(s.Submit)*time.Second, submits{t, j})
 	}
-	if t.sidecar != nil {
-		t.sidecar.Start()
+	if err := t.start(); err != nil {
+		return nil, err
 	}
-	left := func(step int) {
-		if e.Left != nil {
-			e.Left(t.checkpoint(step))
-		}
-	}
-	step := 0
-	for ; t.ended < len(t.jobs); step++ {
-		if err := t.resumed(step); err != nil {
-			return nil, err
-		}
-		if e.Until > 0 && t.cluster.Elapsed() >= time.Duration(e.Until)*time.Second {
-			left(step)
-			break
-		}
-		if step%4096 == 0 {
-			if err := ctx.Err(); err != nil {
-				left(step)
-				return nil, err
+	var stopped error
+	left := false
+	for step := 0; t.Ended < len(t.Subjects); step++ {
+		if stopped != nil || e.Until > 0 && t.cluster.Elapsed() >= time.Duration(e.Until)*time.Second {
+			if left = true; e.Left == nil || !t.cluster.Busy() {
+				break
 			}
-			if e.Progress != nil {
-				e.Progress(t.ended)
+		} else if step%4096 == 0 {
+			if stopped = ctx.Err(); e.Progress != nil {
+				e.Progress(t.Ended)
 			}
 		}
 		if t.cluster.Elapsed() > longest {
-			return nil, fmt.Errorf("after %d seconds %d of %d jobs have not ended: more cannot be run", int64(longest/time.Second), len(t.jobs)-t.ended, len(t.jobs))
+			return nil, fmt.Errorf("after %d seconds %d of %d jobs have not ended: more cannot be run", int64(longest/time.Second), len(t.Subjects)-t.Ended, len(t.Subjects))
 		}
 		if t.over() || !t.advance() {
 			break
 		}
 		t.meter()
 	}
-	if e.Resume != nil && step < e.Resume.Step {
-		return nil, NotTheSame{e.Resume.Second}
+	if e.Left != nil && left && t.Ended < len(t.Subjects) {
+		c, err := t.checkpoint()
+		if err != nil {
+			return nil, err
+		}
+		e.Left(c)
 	}
-	if err := errors.Join(t.errs...); err != nil {
+	if err := errors.Join(append(t.errs, stopped)...); err != nil {
 		return nil, err
 	}
 	return t.result(), nil
@@ -216,7 +212,7 @@ func (t *trial) advance() bool {
 
 // over reports whether nothing more will happen.
 func (t *trial) over() bool {
-	return t.submitted == len(t.jobs) && t.running == 0 && t.cluster.Elapsed()-t.lastEvent > idleFor
+	return t.Submitted == len(t.Subjects) && t.Active == 0 && t.cluster.Elapsed()-t.LastEvent > idleFor
 }
 
 // submits is the submission of a job.
@@ -230,21 +226,21 @@ func (s submits) Act(*slurmsim.Cluster) { s.T.submit(s.J) }
 
 // submit submits a job.
 func (t *trial) submit(j *subject) {
-	t.submitted++
-	t.lastEvent = t.cluster.Elapsed()
+	t.Submitted++
+	t.LastEvent = t.cluster.Elapsed()
 	s, user := j.Submission, experimenter(j.User)
 	limit := time.Duration(s.Limit) * time.Second
 	var id slurmctl.JobID
 	var err error
-	if j.links = 1; s.Evolves() {
-		j.app = &App{User: user, Name: s.ID, Profile: s.Profile, ExpandLimit: s.ExpandLimit, Limit: limit, Partition: s.Partition, Alternatives: s.Alternatives, By: s.By, Demand: s.Demand}
+	if j.Links = 1; s.Evolves() {
+		j.App = &App{User: user, Name: s.ID, Profile: s.Profile, ExpandLimit: s.ExpandLimit, Limit: limit, Partition: s.Partition, Alternatives: s.Alternatives, By: s.By, Demand: s.Demand}
 		if s.Malleable() {
-			j.app.bend(s, t.cluster.Size())
+			j.App.bend(s, t.cluster.Size())
 		}
 		if t.Config.Drive == drivemode.Chain {
-			j.app.Drive, j.links = drivemode.Chain, len(s.Profile)
+			j.App.Drive, j.Links = drivemode.Chain, len(s.Profile)
 		}
-		id, err = t.sidecar.Submit(j.app)
+		id, err = t.sidecar.Submit(j.App)
 	} else {
 		lasts := time.Duration(s.Profile[0].Duration) * time.Second
 		if limit == 0 {
@@ -258,51 +254,51 @@ func (t *trial) submit(j *subject) {
 			TimeLimit: limit, Lasts: lasts})
 	}
 	if err != nil {
-		j.result.State, j.result.Reason = Refused, err.Error()
-		t.ended++
+		j.Result.State, j.Result.Reason = Refused, err.Error()
+		t.Ended++
 		return
 	}
-	j.id = id
-	for i := range j.links {
-		t.of[id+slurmctl.JobID(i)] = j
+	j.Slurm = id
+	for i := range j.Links {
+		t.Of[id+slurmctl.JobID(i)] = j
 	}
 }
 
 // event handles every start, size change, and end of a Slurm job.
 func (t *trial) event(e slurmsim.Event) {
 	t.meter()
-	at := int64(e.At.Sub(t.began) / time.Second)
-	before, known := t.nodes[e.Job]
-	t.allocated += e.Nodes - before
-	t.lastEvent = t.cluster.Elapsed()
+	at := int64(e.At.Sub(t.Began) / time.Second)
+	before, known := t.Sizes[e.Job]
+	t.Allocated += e.Nodes - before
+	t.LastEvent = t.cluster.Elapsed()
 	switch {
 	case e.Nodes > 0:
 		if !known {
-			t.running++
+			t.Active++
 		}
-		t.nodes[e.Job] = e.Nodes
+		t.Sizes[e.Job] = e.Nodes
 	case known:
-		t.running--
-		delete(t.nodes, e.Job)
+		t.Active--
+		delete(t.Sizes, e.Job)
 	}
-	j := t.of[e.Job]
+	j := t.Of[e.Job]
 	if j == nil {
 		return // an expander
 	}
-	r := &j.result
+	r := &j.Result
 	switch {
 	case e.Nodes == 0:
-		delete(t.of, e.Job)
+		delete(t.Of, e.Job)
 		r.End = at
 		if r.State == "" || e.State != slurmctl.Completed {
 			r.State = string(e.State)
 		}
-		if j.links--; j.links == 0 {
-			t.ended++
+		if j.Links--; j.Links == 0 {
+			t.Ended++
 		}
 	case r.Start < 0:
 		r.Start = at
-		if j.app != nil {
+		if j.App != nil {
 			r.Planned = t.planned(e.Job)
 		}
 	}
@@ -318,7 +314,7 @@ func (t *trial) event(e slurmsim.Event) {
 // planned returns the planned sizes of a job.
 func (t *trial) planned(id slurmctl.JobID) (sizes []Size) {
 	j, _ := t.sidecar.Job(id)
-	second := func(at time.Time) int64 { return max(int64(at.Sub(t.began)/time.Second), 0) }
+	second := func(at time.Time) int64 { return max(int64(at.Sub(t.Began)/time.Second), 0) }
 	for k, s := range j.Plan {
 		sizes = append(sizes, Size{At: second(s.Start), Nodes: s.Nodes})
 		if k+1 == len(j.Plan) {
@@ -330,37 +326,37 @@ func (t *trial) planned(id slurmctl.JobID) (sizes []Size) {
 
 // meter counts node-seconds until now.
 func (t *trial) meter() {
-	if now := t.cluster.Elapsed(); now > t.metered {
-		d := now.Microseconds() - t.metered.Microseconds()
-		t.used += d * int64(t.allocated)
-		t.idle += d * int64(t.kept)
-		t.metered = now
+	if now := t.cluster.Elapsed(); now > t.Metered {
+		d := now.Microseconds() - t.Metered.Microseconds()
+		t.Used += d * int64(t.Allocated)
+		t.Idle += d * int64(t.Kept)
+		t.Metered = now
 	}
-	if v := t.cluster.Version(); v != t.version {
-		t.version, t.kept = v, t.cluster.KeptIdle()
+	if v := t.cluster.Version(); v != t.Version {
+		t.Version, t.Kept = v, t.cluster.KeptIdle()
 	}
 }
 
 // profile returns the profile that the job got; for a malleable job, its work.
 func (j *subject) profile() planner.Profile {
-	if j.app != nil && !j.Malleable() {
-		return j.app.Profile
+	if j.App != nil && !j.Malleable() {
+		return j.App.Profile
 	}
 	return j.Profile
 }
 
 // result returns the outcome.
 func (t *trial) result() *Result {
-	r := &Result{Nodes: t.cluster.Size(), Strategy: t.Strategy.Name(), Jobs: make([]JobResult, len(t.jobs))}
+	r := &Result{Nodes: t.cluster.Size(), Strategy: t.Strategy.Name(), Jobs: make([]JobResult, len(t.Subjects))}
 	if t.Then != nil {
 		r.Strategy += fmt.Sprintf(", from second %d on %s", t.Resume.Second, t.Then.Name())
 	}
-	if t.Until > 0 && t.ended < len(t.jobs) {
+	if t.Until > 0 && t.Ended < len(t.Subjects) {
 		r.Left = int64(t.cluster.Elapsed() / time.Second)
 	}
 	m := &r.Metrics
-	for i, j := range t.jobs {
-		one := &j.result
+	for i, j := range t.Subjects {
+		one := &j.Result
 		if one.State == "" {
 			switch one.State = Waiting; {
 			case one.Start >= 0:
@@ -369,12 +365,12 @@ func (t *trial) result() *Result {
 				one.State = ToCome
 			}
 		}
-		if j.app != nil {
-			for _, b := range j.app.Steps {
+		if j.App != nil {
+			for _, b := range j.App.Steps {
 				one.Steps = append(one.Steps, StepResult{b.Step, b.Nodes, int64(b.At / time.Second)})
 			}
-			if j.app.Err != nil && one.Reason == "" {
-				one.Reason = j.app.Err.Error()
+			if j.App.Err != nil && one.Reason == "" {
+				one.Reason = j.App.Err.Error()
 			}
 		}
 		if one.Start >= 0 {
@@ -383,20 +379,20 @@ func (t *trial) result() *Result {
 		one.User, one.Area = j.User, j.profile().Area()
 		r.Jobs[i] = *one
 	}
-	r.measure(float64(t.used)/1e6, float64(t.idle)/1e6)
+	r.measure(float64(t.Used)/1e6, float64(t.Idle)/1e6)
 	if s := t.sidecar; s != nil {
 		r.Sidecar = true
 		s.rested()
-		m.LeftOut = s.skipped
-		m.Commands, m.Polls = s.Commands()+perPoll*m.LeftOut+s.configs, s.Polls+m.LeftOut
+		m.LeftOut = s.Skipped
+		m.Commands, m.Polls = s.Commands()+perPoll*m.LeftOut+s.Configs, s.Polls+m.LeftOut
 		if v := s.View(); v != nil {
 			reasons := map[uint32]string{}
 			for _, j := range v.Jobs {
 				reasons[j.ID] = j.Reason
 			}
-			for i, j := range t.jobs {
+			for i, j := range t.Subjects {
 				if one := &r.Jobs[i]; one.Reason == "" && one.End < 0 {
-					one.Reason = reasons[uint32(j.id)]
+					one.Reason = reasons[uint32(j.Slurm)]
 				}
 			}
 		}

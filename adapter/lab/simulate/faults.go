@@ -73,7 +73,7 @@ func (h *history) fails(node string) {
 		}
 		for name, a := range h.apps {
 			if strings.HasPrefix(r.Name, fmt.Sprintf("evo_%d_", h.jobs[name])) {
-				a.failed += len(r.NodeList)
+				a.Failed += len(r.NodeList)
 			}
 		}
 	}

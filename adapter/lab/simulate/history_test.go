@@ -69,7 +69,7 @@ func TestRestAfterRestart(t *testing.T) {
 	h.s = &Sidecar{Cluster: cluster, Database: NewDatabase(), Config: set.config, Strategy: noX, Watch: h.watch, Skip: true}
 	h.s.Start()
 	if err := h.playAll(set.events); err != nil || h.s.Polls > 200 {
-		t.Errorf("%d polls, %d skipped: %v", h.s.Polls, h.s.skipped, err)
+		t.Errorf("%d polls, %d skipped: %v", h.s.Polls, h.s.Skipped, err)
 	}
 }
 

@@ -23,8 +23,8 @@ func (h *history) follow(effects []msg.Effect) {
 				a.adopted(e.Job.Profile, e.Job.Changes, h.crashed)
 			}
 		case msg.AddEvent:
-			if a := h.appOf(h.s.Database.jobs[e.Job].Job.SlurmID); a != nil && e.Kind == "step begun" {
-				a.failed, a.regained = 0, 0
+			if a := h.appOf(h.s.Database.Jobs[e.Job].Job.SlurmID); a != nil && e.Kind == "step begun" {
+				a.Failed, a.Regained = 0, 0
 			}
 		}
 	}
@@ -43,9 +43,9 @@ func (h *history) crash() {
 func (h *history) boot() {
 	h.s.Cluster.StartController()
 	for name, had := range h.had {
-		h.apps[name].failed += max(had-h.has(name), 0)
-		h.apps[name].regained += max(h.has(name)-had, 0)
-		h.apps[name].booted = h.s.Cluster.Elapsed()
+		h.apps[name].Failed += max(had-h.has(name), 0)
+		h.apps[name].Regained += max(h.has(name)-had, 0)
+		h.apps[name].Booted = h.s.Cluster.Elapsed()
 	}
 	h.had = nil
 	h.calmFrom = max(h.calmFrom, h.s.Cluster.Elapsed()+10*time.Minute)

@@ -48,13 +48,13 @@ func (h *history) checkPromise(now time.Time, inputs []msg.Input, effects []msg.
 			continue
 		}
 		if !p.until.IsZero() {
-			h.blame(fmt.Errorf("the core promised to decide nothing until %s, and decides %v", stamp(p.until.Sub(h.s.base)), e))
+			h.blame(fmt.Errorf("the core promised to decide nothing until %s, and decides %v", stamp(p.until.Sub(h.s.Base)), e))
 		}
 		p.until = time.Time{}
 		return
 	}
 	p.kept = !p.until.IsZero()
-	if !p.kept && h.s.seen == version && !h.s.core.PutOff() {
+	if !p.kept && h.s.Seen == version && !h.s.core.PutOff() {
 		p.until, p.version = h.s.core.Still(), version
 	}
 }

@@ -12,41 +12,41 @@ import (
 // showed, without effect (see core.Core.Still). They count as made, at the times at which they
 // would have begun. If something changes while a poll would be under way, that poll is made.
 type rest struct {
-	on    bool
-	until time.Duration // when the next poll is made, as far as known
+	On    bool
+	Until time.Duration // when the next poll is made, as far as known
 	polls               // the polls skipped until then
 }
 
 // polls are the polls that the sidecar would make if nothing happened. Times are those of
 // slurmsim.Cluster.Elapsed.
 type polls struct {
-	every time.Duration
-	next  time.Duration // the first one that is not counted yet
-	last  time.Duration // the last one that is
+	Every time.Duration
+	Next  time.Duration // the first one that is not counted yet
+	Last  time.Duration // the last one that is
 
-	config time.Duration // until then they do not read Slurm's configuration
-	read   time.Duration // how much longer a poll with the configuration takes
-	lasts  time.Duration // what others last
+	Config time.Duration // until then they do not read Slurm's configuration
+	Read   time.Duration // how much longer a poll with the configuration takes
+	Lasts  time.Duration // what others last
 
-	count, configs uint64
+	Count, Configs uint64
 }
 
 // pass counts all polls before a time.
 func (p *polls) pass(to time.Duration) {
-	for p.next < to {
-		n := int64((to - p.next + p.every - 1) / p.every)
+	for p.Next < to {
+		n := int64((to - p.Next + p.Every - 1) / p.Every)
 		k := int64(0) // which one reads the configuration
-		if p.config >= p.next {
-			k = int64((p.config-p.next)/p.every) + 1
+		if p.Config >= p.Next {
+			k = int64((p.Config-p.Next)/p.Every) + 1
 		}
 		n = min(n, k+1)
-		p.last = p.next + time.Duration(n-1)*p.every
-		p.next = p.last + p.every
-		p.count += uint64(n)
+		p.Last = p.Next + time.Duration(n-1)*p.Every
+		p.Next = p.Last + p.Every
+		p.Count += uint64(n)
 		if n > k {
-			p.next += p.read // the interval counts from its other commands
-			p.config = p.last + p.read + p.lasts + msg.ConfigFor
-			p.configs++
+			p.Next += p.Read // the interval counts from its other commands
+			p.Config = p.Last + p.Read + p.Lasts + msg.ConfigFor
+			p.Configs++
 		}
 	}
 }
@@ -54,23 +54,23 @@ func (p *polls) pass(to time.Duration) {
 // from returns the first poll from a time on.
 func (p polls) from(t time.Duration) time.Duration {
 	p.pass(t)
-	return p.next
+	return p.Next
 }
 
 // before returns the last poll until a time, if there is one.
 func (p polls) before(t time.Duration) (time.Duration, bool) {
-	p.last = -1
+	p.Last = -1
 	p.pass(t + 1)
-	return p.last, p.last >= 0
+	return p.Last, p.Last >= 0
 }
 
 // schedule has the core called, and ends the rest then.
 func (s *Sidecar) schedule(in time.Duration, resumes bool) {
-	s.wakes++
+	s.Wakes++
 	if s.Skip && in >= msg.MostWake && len(s.tasks) > 0 {
 		return // what is under way will come out before
 	}
-	s.Cluster.Later(in, ticks{s, s.life, s.wakes, resumes})
+	s.Cluster.Later(in, ticks{s, s.Life, s.Wakes, resumes})
 }
 
 // ticks calls the core, unless another call was scheduled since.
@@ -82,7 +82,7 @@ type ticks struct {
 
 // Act implements slurmsim.Action.
 func (t ticks) Act(*slurmsim.Cluster) {
-	if s := t.S; s.life == t.Life && s.wakes == t.Wakes {
+	if s := t.S; s.Life == t.Life && s.Wakes == t.Wakes {
 		if t.Resumes {
 			s.rested()
 		}
@@ -99,44 +99,44 @@ func (s *Sidecar) searches() bool {
 // tryRest reports whether no poll is needed at the time for which the core asked.
 func (s *Sidecar) tryRest(at time.Time) bool {
 	s.rested() // where something came in between
-	if s.still = 0; !s.Skip || s.lasts == 0 || s.searches() || s.seen != s.Cluster.Version() {
+	if s.Still = 0; !s.Skip || s.Lasts == 0 || s.searches() || s.Seen != s.Cluster.Version() {
 		return false
 	}
 	until := s.core.Still()
-	s.still = until.Sub(s.base)
+	s.Still = until.Sub(s.Base)
 	if s.core.PutOff() || !until.After(at) {
 		return false
 	}
-	p := polls{every: s.Config.PollInterval, next: at.Sub(s.base), config: s.core.ConfigRead().Add(msg.ConfigFor).Sub(s.base), read: s.Cluster.Looking(), lasts: s.lasts}
+	p := polls{Every: s.Config.PollInterval, Next: at.Sub(s.Base), Config: s.core.ConfigRead().Add(msg.ConfigFor).Sub(s.Base), Read: s.Cluster.Looking(), Lasts: s.Lasts}
 	// the last poll before that is made, so that the next event finds the core in its usual state
-	last, some := p.before(s.minded(until.Sub(s.base)))
-	if !some || last == p.next {
+	last, some := p.before(s.minded(until.Sub(s.Base)))
+	if !some || last == p.Next {
 		return false
 	}
-	s.rest = rest{on: true, until: last, polls: p}
-	s.core.Rest(s.base.Add(last))
-	s.wakes++
+	s.Resting = rest{On: true, Until: last, polls: p}
+	s.core.Rest(s.Base.Add(last))
+	s.Wakes++
 	return true
 }
 
 // repeats reports whether the sidecar only polls, the poll shows what the last one showed, and
 // nothing else would happen during it. Then the poll is skipped and counts as made.
 func (s *Sidecar) repeats(effects []msg.Effect) bool {
-	if s.still == 0 || len(effects) != 2 || s.seen != s.Cluster.Version() {
+	if s.Still == 0 || len(effects) != 2 || s.Seen != s.Cluster.Version() {
 		return false
 	}
 	p, polls := effects[0].(msg.Poll)
 	wake, waits := effects[1].(msg.Wake)
-	ends := s.Cluster.Elapsed() + s.lasts
-	if !polls || !waits || p.Config || p.Gently || s.lasts == 0 || s.still <= ends || wake.At.Sub(s.base) <= ends {
+	ends := s.Cluster.Elapsed() + s.Lasts
+	if !polls || !waits || p.Config || p.Gently || s.Lasts == 0 || s.Still <= ends || wake.At.Sub(s.Base) <= ends {
 		return false
 	}
 	if next, some := s.Cluster.Next(); some && next <= ends {
 		return false
 	}
-	s.skipped++
-	s.wakes++
-	s.Cluster.Later(s.lasts, samePoll{s, s.life, s.now()})
+	s.Skipped++
+	s.Wakes++
+	s.Cluster.Later(s.Lasts, samePoll{s, s.Life, s.now()})
 	return true
 }
 
@@ -149,7 +149,7 @@ type samePoll struct {
 
 // Act implements slurmsim.Action.
 func (p samePoll) Act(*slurmsim.Cluster) {
-	if s := p.S; s.life == p.Life {
+	if s := p.S; s.Life == p.Life {
 		s.core.Same(p.Begun, s.now())
 		s.give(msg.Tick{})
 	}
@@ -162,20 +162,20 @@ func (s *Sidecar) resume(then time.Duration) {
 
 // rested ends the rest: its polls until now count as made.
 func (s *Sidecar) rested() {
-	p := s.rest.polls
-	if p.every == 0 {
+	p := s.Resting.polls
+	if p.Every == 0 {
 		return // it is at work
 	}
 	p.pass(s.Cluster.Elapsed())
-	s.skipped += p.count
+	s.Skipped += p.Count
 	read := time.Time{}
-	if s.configs += p.configs; p.configs > 0 {
-		read = s.base.Add(p.config - msg.ConfigFor)
+	if s.Configs += p.Configs; p.Configs > 0 {
+		read = s.Base.Add(p.Config - msg.ConfigFor)
 	}
-	if p.count > 0 {
-		s.core.Rested(s.base.Add(p.last), read)
+	if p.Count > 0 {
+		s.core.Rested(s.Base.Add(p.Last), read)
 	}
-	s.rest = rest{}
+	s.Resting = rest{}
 }
 
 // Advance runs the next event on the cluster's agenda and reports whether there was one. If the
@@ -190,24 +190,24 @@ func (s *Sidecar) Advance() bool {
 
 // goOn ends the rest if the next event must find the sidecar at work.
 func (s *Sidecar) goOn() {
-	r := &s.rest
-	if !r.on {
+	r := &s.Resting
+	if !r.On {
 		return
 	}
 	next, some := s.Cluster.Next()
 	switch {
-	case s.seen != s.Cluster.Version():
-		r.until = min(r.until, r.from(s.Cluster.Elapsed()))
-	case !some || next >= r.until:
+	case s.Seen != s.Cluster.Version():
+		r.Until = min(r.Until, r.from(s.Cluster.Elapsed()))
+	case !some || next >= r.Until:
 	default:
 		begins, polled := r.before(next)
-		if !polled || next-begins >= r.lasts+r.read {
+		if !polled || next-begins >= r.Lasts+r.Read {
 			return
 		}
-		r.until = begins // it would be under way
+		r.Until = begins // it would be under way
 	}
-	r.on = false
-	s.resume(r.until)
+	r.On = false
+	s.resume(r.Until)
 }
 
 // Sleep lets virtual time pass. What happens then comes from outside: where polls are left
@@ -223,9 +223,9 @@ func (s *Sidecar) Sleep(d time.Duration) {
 		s.goOn()
 	}
 	s.Cluster.Sleep(0) // what else happens at that time
-	s.still = 0
-	if r := &s.rest; r.on {
-		r.on = false
+	s.Still = 0
+	if r := &s.Resting; r.On {
+		r.On = false
 		s.resume(r.from(s.Cluster.Elapsed()))
 		s.rested()
 	}
@@ -234,7 +234,7 @@ func (s *Sidecar) Sleep(d time.Duration) {
 // appoint says that a job will call at that time: the poll before that is made.
 func (s *Sidecar) appoint(in time.Duration) {
 	if s.Skip {
-		s.calls = append(s.calls, s.Cluster.Elapsed()+in)
+		s.Appointed = append(s.Appointed, s.Cluster.Elapsed()+in)
 	}
 }
 
@@ -248,14 +248,14 @@ func (s *Sidecar) nap(p *slurmsim.Process, d time.Duration) {
 
 // minded returns the earlier of a time and the next call.
 func (s *Sidecar) minded(until time.Duration) time.Duration {
-	now, left := s.Cluster.Elapsed(), s.calls[:0]
-	for _, at := range s.calls {
+	now, left := s.Cluster.Elapsed(), s.Appointed[:0]
+	for _, at := range s.Appointed {
 		if at < now {
 			continue
 		}
 		left = append(left, at)
 		until = min(until, at)
 	}
-	s.calls = left
+	s.Appointed = left
 	return until
 }

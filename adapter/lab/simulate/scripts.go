@@ -136,16 +136,16 @@ func (s *Sidecar) run(p *slurmsim.Process, a *App) {
 	}
 	for {
 		if !p.Resumed() {
-			a.Steps, a.asks = append(a.Steps, s.begun(p, a, step, nodes)), false
+			a.Steps, a.Asking = append(a.Steps, s.begun(p, a, step, nodes)), false
 		}
 		switch {
-		case a.asks: // it has continued from a checkpoint
-		case a.work != nil:
-			s.work(p, a.work, nodes)
+		case a.Asking: // it has continued from a checkpoint
+		case a.Work != nil:
+			s.work(p, a.Work, nodes)
 		default:
 			s.nap(p, a.lasts(step))
 		}
-		a.asks = true
+		a.Asking = true
 		switch {
 		case a.Deaf:
 			p.Sleep(1000 * time.Hour) // until it is ended
@@ -169,9 +169,9 @@ func (s *Sidecar) run(p *slurmsim.Process, a *App) {
 // begun returns a step that begins now.
 func (s *Sidecar) begun(script *slurmsim.Process, a *App, step, nodes int) Begun {
 	if nodes := s.Cluster.Revoked(script.Job().ID); len(nodes) > 0 {
-		a.wrong = append(a.wrong, fmt.Sprintf("%s began step %d, and Slurm starts nothing of it on %v, which it had given back in the same second", a.Name, step, nodes))
+		a.Wrong = append(a.Wrong, fmt.Sprintf("%s began step %d, and Slurm starts nothing of it on %v, which it had given back in the same second", a.Name, step, nodes))
 	}
-	return Begun{step, nodes, s.Cluster.Elapsed(), script.Job().BatchHost != script.Host(), a.failed, a.regained}
+	return Begun{step, nodes, s.Cluster.Elapsed(), script.Job().BatchHost != script.Host(), a.Failed, a.Regained}
 }
 
 // runActs is the script of an application that decides as it runs.
@@ -251,7 +251,7 @@ func (l *listener) Run(p *slurmsim.Process) {
 				o.Accepted = min(o.Nodes, says.Nodes)
 			}
 			if o.Kind == "shrink" {
-				a.work.on(s.Cluster, o.Has-o.Accepted) // first it leaves them
+				a.Work.on(s.Cluster, o.Has-o.Accepted) // first it leaves them
 			}
 			l.Offer = &o
 		}
@@ -261,9 +261,9 @@ func (l *listener) Run(p *slurmsim.Process) {
 		switch {
 		case err != nil:
 			a.Refusals++
-			a.work.on(s.Cluster, o.Has)
+			a.Work.on(s.Cluster, o.Has)
 		case answer.Has != nil:
-			a.work.on(s.Cluster, answer.Has.Nodes)
+			a.Work.on(s.Cluster, answer.Has.Nodes)
 		}
 	}
 }
@@ -271,16 +271,16 @@ func (l *listener) Run(p *slurmsim.Process) {
 // work goes on until all is done.
 func (s *Sidecar) work(p *slurmsim.Process, w *work, nodes int) {
 	if !p.Resumed() {
-		w.nodes, w.left = nodes, w.total
+		w.Nodes, w.Left = nodes, w.Total
 	}
-	for w.left > 0 {
+	for w.Left > 0 {
 		p.Await(func(func()) {
-			w.speed, w.since, w.changed = w.speedup.At(w.nodes), s.Cluster.Elapsed(), p.Wake()
-			lasts := time.Duration(math.Ceil(w.left / w.speed * 1e9))
+			w.Speed, w.Since, w.Changed = w.Speedup.At(w.Nodes), s.Cluster.Elapsed(), p.Wake()
+			lasts := time.Duration(math.Ceil(w.Left / w.Speed * 1e9))
 			s.appoint(lasts)
-			s.Cluster.Later(lasts, w.changed)
+			s.Cluster.Later(lasts, w.Changed)
 		})
-		w.left -= (s.Cluster.Elapsed() - w.since).Seconds() * w.speed
+		w.Left -= (s.Cluster.Elapsed() - w.Since).Seconds() * w.Speed
 	}
-	w.changed = slurmsim.Wake{}
+	w.Changed = slurmsim.Wake{}
 }

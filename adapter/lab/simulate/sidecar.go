@@ -29,8 +29,7 @@ type Sidecar struct {
 	Policy   *Policy // that resizes malleable jobs as a plugin; nil: the configuration's
 
 	// Skip skips polls without effect; Advance then moves the clock.
-	Skip  bool
-	Polls uint64 // that were made
+	Skip bool
 
 	// Watch, if it is there, sees every step of the core.
 	Watch func(now time.Time, inputs []msg.Input, effects []msg.Effect)
@@ -46,22 +45,28 @@ type Sidecar struct {
 	recorder *recorder.Recorder
 	driver   *drive.Driver
 	client   *slurmsim.Client
-	base     time.Time     // when the cluster's clock began, by its reading when the sidecar was started
-	skew     time.Duration // skew of the cluster's clock, as far as the core knows
-	life     int           // number of starts: results from another life are ignored
-	wakes    int
 	tasks    []*slurmsim.Process
-	last     uint64
-	changes  uint64        // that were asked for, ever
-	seen     uint64        // the cluster's version as the last poll began
-	lasts    time.Duration // its duration without reading the configuration; 0 if unknown
-	paced    time.Duration // since when slurmctld answers as late as now
-	rest     rest
-	still    time.Duration               // until then, a poll that shows what the last one showed decides nothing
-	skipped  uint64                      // polls that were left out, before the present rest
-	configs  uint64                      // of these, those that would have read Slurm's configuration
-	calls    []time.Duration    // coming ones of jobs, as far as they are known
-	waiting  map[uint64]*caller // those that wait for a reply, by call
+	memory
+}
+
+// memory holds what a checkpoint of the sidecar has besides its core and its database.
+type memory struct {
+	Polls     uint64        // that were made
+	Base      time.Time     // when the cluster's clock began, by its reading when the sidecar was started
+	Skew      time.Duration // skew of the cluster's clock, as far as the core knows
+	Life      int           // number of starts: results from another life are ignored
+	Wakes     int
+	LastCall  uint64
+	Changes   uint64        // that were asked for, ever
+	Seen      uint64        // the cluster's version as the last poll began
+	Lasts     time.Duration // its duration without reading the configuration; 0 if unknown
+	Paced     time.Duration // since when slurmctld answers as late as now
+	Resting   rest
+	Still     time.Duration      // until then, a poll that shows what the last one showed decides nothing
+	Skipped   uint64             // polls that were left out, before the present rest
+	Configs   uint64             // of these, those that would have read Slurm's configuration
+	Appointed []time.Duration    // coming ones of jobs, as far as they are known
+	Waiting   map[uint64]*caller // those that wait for a reply, by call
 }
 
 // strategy adapts a planner's strategy.
@@ -81,19 +86,10 @@ func (model) LookupUser(uid uint32) (*slurmctl.User, error) { return userOf(uid)
 // Start starts the sidecar from its database.
 func (s *Sidecar) Start() {
 	s.Stop()
-	s.client = s.Cluster.Client(slurmsim.Root)
-	s.waiting = map[uint64]*caller{}
-	s.driver = &drive.Driver{Slurm: model{s.client}, Now: s.now, Clock: s.Cluster.Now,
-		Pause: func(ctx context.Context, d time.Duration) {
-			if p, ok := ctx.Value(processKey{}).(*slurmsim.Process); ok {
-				p.Sleep(d)
-			}
-		},
-		Together:    s.together,
-		WithTimeout: s.Cluster.WithTimeout,
-	}
-	s.base, s.skew = s.Cluster.Now().Add(-s.Cluster.Elapsed()), 0
-	start := recorder.Start{Begun: s.now(), Site: msg.Site{Version: "simulated", User: "root", Host: "model", Root: true}, Config: s.Config,
+	s.attach()
+	s.Waiting = map[uint64]*caller{}
+	s.Base, s.Skew = s.Cluster.Now().Add(-s.Cluster.Elapsed()), 0
+	start := recorder.Start{Begun: s.now(), Site: msg.Site{Version: simulated, User: "root", Host: "model", Root: true}, Config: s.Config,
 		Strategy: msg.Strategy{ExpandLimit: planner.ExpandLimitOf(s.Strategy), Plugin: s.Policy != nil}}
 	if s.recorder = nil; s.Record != nil {
 		s.recorder = s.Record(start)
@@ -103,25 +99,39 @@ func (s *Sidecar) Start() {
 	s.give(s.Database.books())
 }
 
+// attach makes the client of Slurm and the driver.
+func (s *Sidecar) attach() {
+	s.client = s.Cluster.Client(slurmsim.Root)
+	s.driver = &drive.Driver{Slurm: model{s.client}, Now: s.now, Clock: s.Cluster.Now,
+		Pause: func(ctx context.Context, d time.Duration) {
+			if p, ok := ctx.Value(processKey{}).(*slurmsim.Process); ok {
+				p.Sleep(d)
+			}
+		},
+		Together:    s.together,
+		WithTimeout: s.Cluster.WithTimeout,
+	}
+}
+
 // Stop kills the sidecar: commands that it has begun take effect, but their results are lost.
 func (s *Sidecar) Stop() {
-	s.life++
-	s.core, s.rest = nil, rest{}
+	s.Life++
+	s.core, s.Resting = nil, rest{}
 	for _, p := range s.tasks {
 		p.Kill()
 	}
 	s.tasks = nil
-	for _, id := range slices.Sorted(maps.Keys(s.waiting)) {
-		s.waiting[id].end(s.Cluster)
+	for _, id := range slices.Sorted(maps.Keys(s.Waiting)) {
+		s.Waiting[id].end(s.Cluster)
 	}
-	s.waiting = nil
+	s.Waiting = nil
 }
 
 // Running reports whether the sidecar has been started.
 func (s *Sidecar) Running() bool { return s.core != nil }
 
 // now returns the core's clock: it is never set, and was right when the sidecar was started.
-func (s *Sidecar) now() time.Time { return s.base.Add(s.Cluster.Elapsed()) }
+func (s *Sidecar) now() time.Time { return s.Base.Add(s.Cluster.Elapsed()) }
 
 // Commands returns how many commands of Slurm it has run since it was started.
 func (s *Sidecar) Commands() uint64 { return s.client.Calls() }
@@ -144,17 +154,17 @@ func (s *Sidecar) Job(id slurmctl.JobID) (api.Job, bool) {
 
 // give passes inputs to the core and carries out its effects.
 func (s *Sidecar) give(inputs ...msg.Input) {
-	life := s.life
-	for len(inputs) > 0 && s.core != nil && s.life == life {
-		if by := (s.Cluster.Now().Sub(s.now()) - s.skew).Round(time.Second); by != 0 {
-			s.skew += by
+	life := s.Life
+	for len(inputs) > 0 && s.core != nil && s.Life == life {
+		if by := (s.Cluster.Now().Sub(s.now()) - s.Skew).Round(time.Second); by != 0 {
+			s.Skew += by
 			inputs = append([]msg.Input{msg.ClockSet{By: by}}, inputs...)
 		}
 		effects := s.step(inputs)
 		if s.Watch != nil {
 			s.Watch(s.Cluster.Now(), inputs, effects)
 		}
-		if s.life != life {
+		if s.Life != life {
 			return // it was killed between deciding and doing
 		}
 		inputs = s.do(effects)
@@ -198,13 +208,13 @@ func (s *Sidecar) do(effects []msg.Effect) (inputs []msg.Input) {
 				return msg.Outcome{Task: e.ID, Err: err, Result: result, UpdatesNeedAccount: s.client.WantsAccount()}
 			})
 		case msg.Poll:
-			s.seen = s.Cluster.Version()
+			s.Seen = s.Cluster.Version()
 			s.Polls++
 			begun := s.Cluster.Elapsed()
 			s.beside(func(ctx context.Context) msg.Input {
 				o := s.driver.Poll(ctx, e)
-				if s.lasts = s.now().Sub(o.Begun); begun < s.paced {
-					s.lasts = 0
+				if s.Lasts = s.now().Sub(o.Begun); begun < s.Paced {
+					s.Lasts = 0
 				}
 				return o
 			})
@@ -217,8 +227,8 @@ func (s *Sidecar) do(effects []msg.Effect) (inputs []msg.Input) {
 		case msg.Resize:
 			inputs = append(inputs, s.Policy.answer(e.Question))
 		case msg.Reply:
-			if c, ok := s.waiting[e.ID]; ok {
-				delete(s.waiting, e.ID)
+			if c, ok := s.Waiting[e.ID]; ok {
+				delete(s.Waiting, e.ID)
 				c.Reply, c.Answered = e, true
 				c.end(s.Cluster)
 			}
@@ -233,7 +243,7 @@ func (s *Sidecar) do(effects []msg.Effect) (inputs []msg.Input) {
 
 // beside runs something as a process and passes its result to the core.
 func (s *Sidecar) beside(run func(context.Context) msg.Input) {
-	life := s.life
+	life := s.Life
 	p := s.Cluster.Go(func(p *slurmsim.Process) {
 		in := run(context.WithValue(context.Background(), processKey{}, p))
 		for i, other := range s.tasks {
@@ -242,7 +252,7 @@ func (s *Sidecar) beside(run func(context.Context) msg.Input) {
 				break
 			}
 		}
-		if s.life == life {
+		if s.Life == life {
 			s.give(in)
 		}
 	})

@@ -28,7 +28,7 @@ const mostLooks = 18
 func (h *history) answers(words []string) (err error) {
 	before := h.slow
 	h.slow = sluggish{skips: before.skips || h.s.Skip}
-	h.s.Skip, h.s.paced = false, h.s.Cluster.Elapsed() // where a poll takes long, none is without effect
+	h.s.Skip, h.s.Paced = false, h.s.Cluster.Elapsed() // where a poll takes long, none is without effect
 	if len(words) == 1 && words[0] == "promptly" {
 		h.s.Skip = h.slow.skips
 		h.say(fmt.Sprintf("slurmctld answers promptly again: %d changes asked for meanwhile, %d at once", before.changes, before.peak))

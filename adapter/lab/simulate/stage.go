@@ -114,7 +114,7 @@ func (h *stage) over() bool {
 // excused reports whether the event log explains why a job is not as planned.
 func (h *stage) excused(id slurmctl.JobID) bool {
 	for _, e := range h.s.Database.Events {
-		if h.s.Database.jobs[e.Job].Job.SlurmID == uint32(id) && slices.Contains(excuses, e.Kind) {
+		if h.s.Database.Jobs[e.Job].Job.SlurmID == uint32(id) && slices.Contains(excuses, e.Kind) {
 			return true
 		}
 	}

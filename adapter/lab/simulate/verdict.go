@@ -10,12 +10,12 @@ import (
 
 // startsOver judges the run before by the profile that it had.
 func (a *App) startsOver() {
-	a.wrong, a.first = append(a.wrong, a.judged()...), len(a.Steps)
+	a.Wrong, a.First = append(a.Wrong, a.judged()...), len(a.Steps)
 }
 
 // judged returns the steps of the current run in which it did not get what its profile says.
 func (a *App) judged() (wrong []string) {
-	for _, b := range a.Steps[a.first:] {
+	for _, b := range a.Steps[a.First:] {
 		if b.Step > len(a.Profile) {
 			wrong = append(wrong, fmt.Sprintf("%s began step %d, and has %d", a.Name, b.Step, len(a.Profile)))
 		} else if want := a.Profile[b.Step-1].Nodes; !a.within(b.Step, b.Nodes) && !(b.Bound && b.Nodes == 2 && want == 1) && !a.standsIn(b) && !a.withFailed(b) && !a.beganAsBefore(b) {
@@ -38,7 +38,7 @@ func (a *App) within(step, nodes int) bool {
 // from the marker, requeued, and began the step again. It never has fewer nodes, nor more than any
 // of the past steps.
 func (a *App) standsIn(b Begun) bool {
-	return a.first > 0 && b.Step <= a.over && b.Nodes >= a.Profile[b.Step-1].Nodes && b.Nodes <= a.Profile[:min(a.over, len(a.Profile))].Peak()
+	return a.First > 0 && b.Step <= a.Over && b.Nodes >= a.Profile[b.Step-1].Nodes && b.Nodes <= a.Profile[:min(a.Over, len(a.Profile))].Peak()
 }
 
 // withFailed reports whether an application had what it may have in a step, apart from nodes that
@@ -56,6 +56,6 @@ func (a *App) withFailed(b Begun) bool {
 // forgot the change in a crash and started the job when it was back, before the sidecar could write
 // the change again.
 func (a *App) beganAsBefore(b Begun) bool {
-	return b.Step == 1 && a.booted > 0 && b.At >= a.booted && b.At-a.booted < time.Minute &&
-		slices.ContainsFunc(a.before, func(r request.Request) bool { return r.Profile[0].Nodes == b.Nodes })
+	return b.Step == 1 && a.Booted > 0 && b.At >= a.Booted && b.At-a.Booted < time.Minute &&
+		slices.ContainsFunc(a.Before, func(r request.Request) bool { return r.Profile[0].Nodes == b.Nodes })
 }

@@ -14,10 +14,29 @@ import (
 
 // backfill tracks the scheduler. It is safe for concurrent use.
 type backfill struct {
-	mu       sync.Mutex
-	interval time.Duration // for which it rests
-	seen     time.Time     // at work, last
-	next     time.Time     // it does not begin again before
+	mu sync.Mutex
+	Rhythm
+}
+
+// Rhythm holds what is known of the scheduler's work and rest.
+type Rhythm struct {
+	Interval time.Duration // for which it rests
+	Seen     time.Time     // at work, last
+	Next     time.Time     // it does not begin again before
+}
+
+// Rhythm returns what the driver knows of the backfill scheduler.
+func (d *Driver) Rhythm() Rhythm {
+	d.backfill.mu.Lock()
+	defer d.backfill.mu.Unlock()
+	return d.backfill.Rhythm
+}
+
+// SetRhythm sets what the driver knows of the backfill scheduler, from that of another one.
+func (d *Driver) SetRhythm(r Rhythm) {
+	d.backfill.mu.Lock()
+	defer d.backfill.mu.Unlock()
+	d.backfill.Rhythm = r
 }
 
 // askAgain is how long the scheduler counts as busy once it was seen busy.
@@ -28,11 +47,11 @@ func (b *backfill) rests(now time.Time) (rests, known bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	switch {
-	case now.Sub(b.seen) < askAgain:
+	case now.Sub(b.Seen) < askAgain:
 		return false, true
-	case now.Before(b.next):
+	case now.Before(b.Next):
 		return true, true
-	case now.Before(b.next.Add(b.interval / 10)): // about to begin
+	case now.Before(b.Next.Add(b.Interval / 10)): // about to begin
 		return false, true
 	}
 	return true, false
@@ -43,19 +62,19 @@ func (b *backfill) learn(now time.Time, busy bool, ended time.Time) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if busy {
-		b.seen = now
+		b.Seen = now
 		return
 	}
-	b.next = msg.Later(ended, b.seen).Add(b.interval)
-	if latest := now.Add(b.interval); b.next.After(latest) { // by a clock that is ahead
-		b.next = latest
+	b.Next = msg.Later(ended, b.Seen).Add(b.Interval)
+	if latest := now.Add(b.Interval); b.Next.After(latest) { // by a clock that is ahead
+		b.Next = latest
 	}
 }
 
 func (b *backfill) setInterval(interval time.Duration) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.interval = interval
+	b.Interval = interval
 }
 
 // resting returns nil if slurmctld's backfill scheduler is not busy, or this is unknown.

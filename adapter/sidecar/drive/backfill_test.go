@@ -10,7 +10,7 @@ import (
 func TestBackfill(t *testing.T) {
 	start := time.Now()
 	at := func(seconds float64) time.Time { return start.Add(time.Duration(seconds * float64(time.Second))) }
-	b := &backfill{interval: 30 * time.Second}
+	b := &backfill{Rhythm: Rhythm{Interval: 30 * time.Second}}
 	is := func(seconds float64, rests, known bool) {
 		t.Helper()
 		if r, k := b.rests(at(seconds)); r != rests || k != known {
