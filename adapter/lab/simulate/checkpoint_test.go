@@ -10,6 +10,7 @@ import (
 
 	gocmp "github.com/google/go-cmp/cmp"
 
+	"github.com/evoslurm/evoslurm/adapter/internal/drivemode"
 	"github.com/evoslurm/evoslurm/adapter/lab/simulate"
 	"github.com/evoslurm/evoslurm/planner"
 	"github.com/evoslurm/evoslurm/planner/malleable"
@@ -38,7 +39,7 @@ func mixed(t *testing.T, chance *rand.Rand) simulate.Experiment {
 		case kind == 0:
 			j.Profile, j.Limit, j.Least, j.Most = j.Profile[:1], 0, 1, 2+chance.IntN(6)
 			j.Speedup = malleable.Amdahl(0.9)
-		case kind == 1:
+		case kind == 1 && e.Config.Drive != drivemode.Chain: // whose alternatives must have as many steps
 			j.Alternatives, j.Limit = []planner.Profile{j.Profile, {{Duration: 200, Nodes: 2}}}, 0
 		}
 	}
