@@ -143,10 +143,11 @@ func (p *Process) Host() string {
 }
 
 // Idle returns how many nodes a job of that length could have now: without the reservations of some names, and with
-// them.
+// them. Nodes with a wrong count do not count (see refuse).
 func (c *Cluster) Idle(lasts time.Duration, some func(name string) bool) (without, with int) {
 	set := append(nodeSet(nil), c.Usage.Idle...)
 	set.and(c.Up)
+	set.minus(c.Refused)
 	set.minus(c.Completing)
 	now := c.Now()
 	reserved := func(named bool) {

@@ -175,7 +175,7 @@ func isHeldUp(c *state.Core, s *state.Snapshot, p *slurm.Placed, from []int64, n
 		h = &state.HeldUp{Since: s.Taken, UID: p.Record.UID}
 		c.Delays.Jobs[id] = h
 	}
-	if plan.IsFreed(c, h, c.Now) && slurm.Free(s, h.Nodes) && !promisedAgain(c, h, end) { // Slurm starts the job there once the holds are gone
+	if plan.IsFreed(c, h, c.Now) && len(h.Nodes) > 0 && slurm.Free(s, h.Nodes) && !promisedAgain(c, h, end) { // Slurm starts the job there once the holds are gone
 		h.Now, h.From, h.End = false, now, end
 		h.WaitsFor(slices.ContainsFunc(h.Nodes, func(name string) bool { return from[s.Index[name]] < end }), s.Taken)
 		return false
@@ -286,7 +286,7 @@ func occupiedBut(c *state.Core, s *state.Snapshot, origin int64, promised func(*
 	now := s.Taken.Unix()
 	for _, j := range c.Active {
 		switch {
-		case !j.Runs() && j.State != row.Starting:
+		case !j.Runs() && j.State != row.Starting, j.Ending:
 		case promised(j) || j.State == row.Starting && !isAboutToRun(j):
 			follow.AddPromises(c, o, s, j, now)
 		case j.State == row.Starting:

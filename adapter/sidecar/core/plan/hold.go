@@ -35,7 +35,7 @@ const (
 
 // KeepsNodes reports whether nodes are kept for a job that has not started yet.
 func KeepsNodes(c *state.Core, h *state.HeldUp, now time.Time) bool {
-	return !h.Spent && (h.Now || IsFreed(c, h, now)) && len(h.Nodes) > 0
+	return !h.Spent && (h.Now || !h.Free.IsZero() || IsFreed(c, h, now)) && len(h.Nodes) > 0
 }
 
 // IsFreed reports whether promises recently gave way to the job.
