@@ -163,7 +163,7 @@ sites: deps ## run evolving jobs on the configurations of real sites, with a tab
 	go test -run '^TestSites$$' -v -count=1 -timeout 60m ./adapter/trials/sites -args -sites.all -sites.root $(CURDIR) $(SITESFLAGS)
 
 .PHONY: hostile
-hostile: deps ## an ordinary user attacks the sidecar of a private Slurm, one attack after another (12 minutes; ATTACK=impostor)
+hostile: deps ## an ordinary user attacks the sidecar of a private Slurm, one attack after another (15 minutes; ATTACK=impostor)
 	go test -run '^TestHostile$$/$(ATTACK)' -v -count=1 -timeout 60m ./adapter/trials/hostile -args -hostile.all
 
 .PHONY: load

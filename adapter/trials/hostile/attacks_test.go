@@ -421,18 +421,26 @@ func yielding(attack func(context.Context, *field) error) func(context.Context, 
 	}
 }
 
-// outranked has a stock job in a partition of a higher tier start at once, though its delay budget is not used up.
-func outranked(ctx context.Context, f *field) error {
-	if err := attackWith(strings.Replace(hoarding, "6@7h", "6@30m", 1))(ctx, f); err != nil {
-		return err
+// outranked has a stock job start at once that outranks the holders, though its delay budget is not used up.
+// The options are those of the holders, and of the stock job.
+func outranked(holders, stock string) func(context.Context, *field) error {
+	return func(ctx context.Context, f *field) error {
+		attack := strings.NewReplacer("6@7h", "6@30m", "evosbatch", "evosbatch "+holders).Replace(hoarding)
+		if err := attackWith(attack)(ctx, f); err != nil {
+			return err
+		}
+		<-ctx.Done() // the victim's job has ended: its own growths need not give way
+		return f.starts(ctx, 15, "--nodes=3 "+stock)
 	}
-	<-ctx.Done() // the victim's job has ended: its own growths need not give way
-	return f.starts(ctx, 15, "--nodes=3 --partition=urgent")
 }
 
-// starts returns an error if a stock job of the victim's does not start within some seconds.
+// starts returns an error if Slurm does not start a stock job of the victim's within some seconds. It
+// asks Slurm, since srun may learn late that its job has started.
 func (f *field) starts(ctx context.Context, within int, options string) error {
-	out, err := f.as(context.WithoutCancel(ctx), victim, fmt.Sprintf("timeout %d srun --quiet %s --exclusive --time=8:00:00 true", within, options))
+	out, err := f.as(context.WithoutCancel(ctx), victim, fmt.Sprintf(`
+srun --quiet --job-name=stock-$$ %s --exclusive --time=8:00:00 true &
+until squeue -h -t all --name=stock-$$ -o %%T | grep -v PENDING; do [ $SECONDS -lt %d ] || { late=1; break; }; sleep 0.3; done
+scancel --user="$(id -un)" --name=stock-$$; wait; [ -z "$late" ]`, options, within))
 	if err != nil {
 		err = fmt.Errorf("a stock job does not start: %w\n%s%s", err, out, f.slurm("scontrol", "show", "reservation"))
 	}
@@ -508,7 +516,8 @@ var attacks = []attack{
 	{name: "requeues", run: attackWith(requeues)},
 	{name: "borrowed", run: attackWith(borrowed)},
 	{name: "hoarding", run: yielding(attackWith(hoarding))},
-	{name: "tier", run: outranked},
+	{name: "tier", run: outranked("", "--partition=urgent")},
+	{name: "preemption", run: outranked("--qos=spare", "--qos=rush")},
 	{name: "refused changes", run: served(attackWith(refusedChanges))},
 	{name: "dry runs", run: served(attackWith(dryRuns))},
 	{name: "waiters", run: served(attackWith(waiters))},
@@ -516,4 +525,7 @@ var attacks = []attack{
 	{name: "bodies", run: served(python(bodies))},
 	{name: "garbage", short: true, run: served(python(garbage))},
 	{name: "impostor", run: restarted, away: 10 * time.Second},
+	{name: "relay", run: relayed},
+	{name: "cookie", run: cookie},
+	{name: "taken folder", run: takenFolder},
 }

@@ -5,4 +5,6 @@
 // owes others: the other user's job had its nodes within two seconds of asking for them, no other
 // job was touched, the sidecar lives and stayed below 200 MiB, and nothing is left in Slurm.
 // docs/threat-model.md maps attacks to tests.
+//
+// Where root may mount, the whole suite runs with a /tmp of its own, since an attack takes names there.
 package hostile

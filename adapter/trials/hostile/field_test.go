@@ -29,6 +29,9 @@ var (
 
 func TestMain(m *testing.M) {
 	flag.Parse()
+	if code, ok := inPrivateTmp(); ok {
+		os.Exit(code)
+	}
 	rig.Main(func(dir string) int {
 		bin = dir
 		return m.Run()
@@ -74,6 +77,9 @@ type field struct {
 	quiet  time.Duration // longest wait for nodes without an attack
 	victim uint32        // the victim's evolving job
 
+	page      string // address of the page
+	forwarder string // address of a forwarder, which the sidecar's configuration names
+
 	mu     sync.Mutex
 	daemon *exec.Cmd
 }
@@ -84,6 +90,14 @@ func newField(t *testing.T, options slurmtest.Options, more string) *field {
 	var err error
 	f.Rig, err = rig.New(slurmtest.Start(t, options), bin, "poll_interval: 500ms\n"+more)
 	f.must(err)
+	for _, address := range []*string{&f.page, &f.forwarder} {
+		*address, err = rig.FreeAddress()
+		f.must(err)
+	}
+	f.must(os.WriteFile(f.Dir+"/web.tokens", []byte(f.Cluster.Users()[victim].Name+" "+webToken), 0o600))
+	for _, args := range [][]string{{"add", "qos", "spare"}, {"add", "qos", "rush", "preempt=spare"}, {"modify", "account", "proj", "set", "qos+=spare,rush"}} {
+		f.slurm("sacctmgr", append([]string{"-i"}, args...)...)
+	}
 	f.log, err = os.Create(f.Dir + "/evoslurmd.log")
 	f.must(err)
 	t.Cleanup(func() {
@@ -109,7 +123,8 @@ func (f *field) start() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.daemon = exec.Command(bin+"/evoslurmd", "--config", f.Dir+"/evoslurm.yaml")
-	f.daemon.Env = append(os.Environ(), f.Env()...)
+	f.daemon.Env = append(append(os.Environ(), f.Env()...),
+		"EVOSLURM_WEB_LISTEN="+f.page, "EVOSLURM_WEB_TOKENS="+f.Dir+"/web.tokens", "EVOSLURM_LISTEN_FORWARDED="+f.forwarder)
 	f.daemon.Stderr = f.log
 	if err := f.daemon.Start(); err != nil {
 		f.t.Error(err)
@@ -380,8 +395,8 @@ func (f *field) clean(stock uint32) {
 
 // TestHostile runs the attacks.
 func TestHostile(t *testing.T) {
-	f := newField(t, slurmtest.Options{Accounting: true, PermitJobExpansion: true, Partitions: []slurmtest.Partition{
-		{Name: "main", Default: true, Extra: "DefaultTime=10"}, {Name: "urgent", Extra: "PriorityTier=10"}}}, "")
+	f := newField(t, slurmtest.Options{Accounting: true, PermitJobExpansion: true, ExtraConf: "PreemptType=preempt/qos\nPreemptMode=CANCEL",
+		Partitions: []slurmtest.Partition{{Name: "main", Default: true, Extra: "DefaultTime=10"}, {Name: "urgent", Extra: "PriorityTier=10"}}}, "")
 	f.attacked() // by nobody
 	if t.Failed() {
 		t.Fatal("the victim's jobs fail without an attack")
