@@ -308,6 +308,21 @@ func (r Request) checkChain() error {
 	return nil
 }
 
+// CheckLinks returns an error if alternatives of a chain differ in how many jobs they need.
+func (r Request) CheckLinks() error {
+	if r.Drive != drivemode.Chain || r.Moldable == nil {
+		return nil
+	}
+	first := r.Moldable.Alternatives[0]
+	for k, p := range r.Moldable.Alternatives {
+		if len(p) != len(first) {
+			return fmt.Errorf("--drive=chain: every step is a Slurm job, so all alternatives need as many steps as the first: %d, not the %d of alternative %d",
+				len(first), len(p), k+1)
+		}
+	}
+	return nil
+}
+
 // parseNumber reads a decimal number from 1 to most, written in one way only.
 func parseNumber(text string, most int64) (int64, error) {
 	n, err := strconv.ParseInt(text, 10, 64)

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/evoslurm/evoslurm/adapter/internal/drivemode"
 	"github.com/evoslurm/evoslurm/adapter/job/request"
 )
 
@@ -68,14 +67,5 @@ func (r submission) checkMoldable() error {
 	if r.request.MaxNodes > 0 {
 		return fmt.Errorf("--max-nodes=%d: a moldable job makes no claim yet: give --profile, or leave the option out", r.request.MaxNodes)
 	}
-	if r.request.Drive != drivemode.Chain {
-		return nil
-	}
-	for k, p := range m.Alternatives {
-		if len(p) != len(m.Alternatives[0]) {
-			return fmt.Errorf("--drive=chain: every step is a Slurm job, so all alternatives need as many steps as the first: %d, not the %d of alternative %d",
-				len(m.Alternatives[0]), len(p), k+1)
-		}
-	}
-	return nil
+	return r.request.CheckLinks()
 }

@@ -275,7 +275,7 @@ func adoptJob(c *state.Core, r *slurmctl.Job, sp request.Request, chain []slurmc
 	}
 	why := "submitted as one"
 	if chain == nil {
-		drive, reason, err := state.DriveOf(c, r, sp, j.Asked.StepMgr)
+		drive, reason, err := slurm.DriveOf(c, r, sp, j.Asked.StepMgr)
 		if err != nil {
 			return err
 		}
