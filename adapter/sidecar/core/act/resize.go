@@ -106,13 +106,8 @@ func leaving(c *state.Core, s *state.Snapshot, j *state.Job, next *msg.PlannedSt
 // early reports whether a growth may happen before its time: the nodes are free, and they are not promised to
 // another job, or kept for a stock job, until then.
 func early(c *state.Core, s *state.Snapshot, j *state.Job, nodes []string, now int64) bool {
-	if !slurm.Free(s, nodes) {
+	if !slurm.Free(s, nodes) || plan.KeepsAny(c, nodes, j.Next().Start) {
 		return false
-	}
-	for _, h := range c.Delays.Jobs {
-		if plan.KeepsNodes(c, h, c.Now) && h.From < j.Next().Start && len(state.Common(nodes, h.Nodes)) > 0 {
-			return false
-		}
 	}
 	for _, other := range c.Active {
 		if other == j || !isPromised(other) {

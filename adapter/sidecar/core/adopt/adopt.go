@@ -267,7 +267,7 @@ func adoptJob(c *state.Core, r *slurmctl.Job, sp request.Request, chain []slurmc
 	if err := learn(j, a, whole[0].Nodes); err != nil {
 		return err
 	}
-	if err := sp.CheckClaim(); err != nil {
+	if err := errors.Join(sp.CheckClaim(), sp.CheckLinks()); err != nil {
 		return err
 	}
 	if err := plan.ClaimBeyond(c, j); err != nil {

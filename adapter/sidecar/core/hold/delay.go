@@ -175,7 +175,7 @@ func isHeldUp(c *state.Core, s *state.Snapshot, p *slurm.Placed, from []int64, n
 		h = &state.HeldUp{Since: s.Taken, UID: p.Record.UID}
 		c.Delays.Jobs[id] = h
 	}
-	if plan.IsFreed(c, h, c.Now) && len(h.Nodes) > 0 && slurm.Free(s, h.Nodes) && !promisedAgain(c, h, end) { // Slurm starts the job there once the holds are gone
+	if isFreed(c, s, h, end) { // Slurm starts the job there once the holds are gone
 		h.Now, h.From, h.End = false, now, end
 		h.WaitsFor(slices.ContainsFunc(h.Nodes, func(name string) bool { return from[s.Index[name]] < end }), s.Taken)
 		return false
@@ -189,6 +189,11 @@ func isHeldUp(c *state.Core, s *state.Snapshot, p *slurm.Placed, from []int64, n
 		}
 	}
 	return h.Now
+}
+
+// isFreed reports whether a job that ends at a Unix second still has the nodes for which promises gave way.
+func isFreed(c *state.Core, s *state.Snapshot, h *state.HeldUp, end int64) bool {
+	return plan.IsFreed(c, h, c.Now) && len(h.Nodes) > 0 && slurm.Free(s, h.Nodes) && !promisedAgain(c, h, end)
 }
 
 // promisedAgain reports whether nodes for which promises gave way are held for a growth before a Unix second. Its

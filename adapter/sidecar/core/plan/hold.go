@@ -38,6 +38,16 @@ func KeepsNodes(c *state.Core, h *state.HeldUp, now time.Time) bool {
 	return !h.Spent && (h.Now || !h.Free.IsZero() || IsFreed(c, h, now)) && len(h.Nodes) > 0
 }
 
+// KeepsAny reports whether any of these nodes are kept for stock jobs before a Unix second.
+func KeepsAny(c *state.Core, nodes []string, until int64) bool {
+	for _, h := range c.Delays.Jobs {
+		if KeepsNodes(c, h, c.Now) && h.From < until && len(state.Common(nodes, h.Nodes)) > 0 {
+			return true
+		}
+	}
+	return false
+}
+
 // IsFreed reports whether promises recently gave way to the job.
 func IsFreed(c *state.Core, h *state.HeldUp, now time.Time) bool {
 	return !h.Freed.IsZero() && !c.Passed(now, h.Freed.Add(StartPatience))

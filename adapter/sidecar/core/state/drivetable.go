@@ -6,8 +6,6 @@ import (
 
 	"github.com/evoslurm/evoslurm/adapter/internal/drivemode"
 	"github.com/evoslurm/evoslurm/adapter/job/request"
-	"github.com/evoslurm/evoslurm/planner"
-	"github.com/evoslurm/evoslurm/slurmctl"
 )
 
 // SiteFacts holds what a site does not let the sidecar do with running Slurm jobs. A job has its own facts: whether it
@@ -122,76 +120,6 @@ func SiteDrive(c *Core, on SiteFacts) (drivemode.Mode, string) {
 	return c.Drive, c.DriveReason
 }
 
-// DriveOf returns the drive mode that a job gets, and why. The job's own choice comes first, then the configured mode,
-// then the mode that works here. If a job asks for merge where merge never works, DriveOf rejects it with the reason. If
-// the site configured merge there, the job gets companions instead.
-func DriveOf(c *Core, r *slurmctl.Job, sp request.Request, stepMgr bool) (drive drivemode.Mode, why string, err error) {
-	const inWords = "drive mode merge cannot work here: %s; submit the job without --drive"
-	wanted := sp.Drive
-	facts := FactsWith(c, stepMgr)
-	drive, why = SiteDrive(c, facts)
-	switch {
-	case wanted == drivemode.Merge && drive != drivemode.Merge:
-		return "", "", fmt.Errorf(inWords, why)
-	case wanted == drivemode.Merge:
-		if against := noMergeAny(c, r, sp); against != "" {
-			return "", "", fmt.Errorf(inWords, against)
-		}
-		drive, why = wanted, "the job asked for it"
-	case wanted == drivemode.Companion:
-		drive, why = wanted, "the job asked for it"
-	case c.Config.Drive == drivemode.Companion: // a job not submitted as a chain cannot become a chain
-		drive, why = drivemode.Companion, "the configuration says so"
-	case drive == drivemode.Merge && (c.Site.Root || r.User == c.Site.User):
-		against := noMergeAny(c, r, sp)
-		if against == "" && c.Config.Drive != drivemode.Merge { // with merge configured, the site is responsible
-			against = slurmctl.BesideEpilog(c.SlurmConfig)
-		}
-		if against != "" {
-			drive, why = drivemode.Companion, against
-		}
-	}
-	if drive == drivemode.Companion && !c.Site.Root && r.User != c.Site.User {
-		return "", "", fmt.Errorf("drive mode companion (%s) submits jobs in the user's name, for which the sidecar must run as root, not as %s", why, c.Site.User)
-	}
-	if err := c.checkResizes(sp, facts); err != nil {
-		return "", "", err
-	}
-	return drive, why, nil
-}
-
-// checkResizes returns an error if a profile that the job may get needs a resize that Slurm refuses.
-func (c *Core) checkResizes(sp request.Request, facts SiteFacts) error {
-	profiles := []planner.Profile{sp.Profile}
-	if sp.Moldable != nil {
-		profiles = sp.Moldable.Alternatives
-	}
-	for _, p := range profiles {
-		if against := request.Resized(p); against != "" {
-			if err := facts.noShrink(against); err != nil {
-				return err
-			}
-		}
-		if against := request.ResizedTwice(p); facts.ResizesOnce && against != "" {
-			return errors.New(against + ", " + OnceWords(c) + ": " + request.OnceRemedy)
-		}
-	}
-	return nil
-}
-
-// noMergeAny returns the limits that prevent merging for any profile that the job may get, or "" if there are none.
-func noMergeAny(c *Core, r *slurmctl.Job, sp request.Request) string {
-	if sp.Moldable == nil {
-		return noMerge(c, r, sp.Profile)
-	}
-	for k, p := range sp.Moldable.Alternatives {
-		if against := noMerge(c, r, p); against != "" && !sp.Moldable.LeftOut(k) {
-			return against
-		}
-	}
-	return ""
-}
-
 // Turn makes the job grow by companions from now on.
 func (c *Core) Turn(j *Job, why error) {
 	if !j.Mode.MergesGrowths {
@@ -220,9 +148,9 @@ func (f SiteFacts) WhyFixed() string {
 	return ""
 }
 
-// noShrink returns the error for a profile that needs a smaller Slurm job. The text against says where. It returns nil
+// NoShrink returns the error for a profile that needs a smaller Slurm job. The text against says where. It returns nil
 // if Slurm jobs can be made smaller.
-func (f SiteFacts) noShrink(against string) error {
+func (f SiteFacts) NoShrink(against string) error {
 	switch {
 	case f.UpdatesNeedAccount:
 		return errors.New(against + ": " + AccountWords + ". " + accountRemedy)

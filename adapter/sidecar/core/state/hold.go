@@ -138,9 +138,3 @@ type prices struct {
 
 // IdleHeld returns the node-seconds counted for a job.
 func (j *Job) IdleHeld() int64 { return j.HeldIdle + j.HeldIdleRest/1000 }
-
-// settlePrice moves what was counted into the job's row.
-func (j *Job) settlePrice() {
-	j.HeldIdle = j.IdleHeld()
-	j.HeldIdleRest %= 1000
-}

@@ -1,8 +1,6 @@
 package state
 
 import (
-	"slices"
-	"strings"
 	"time"
 
 	"github.com/evoslurm/evoslurm/adapter/job/request"
@@ -61,25 +59,4 @@ type Forbidden struct {
 
 func NeedOf(p planner.Profile, chain bool) slurmctl.Need {
 	return slurmctl.NeedOf(request.Sizes(p), request.Minutes(p, chain), chain)
-}
-
-// noMerge returns why limits rule out merging for a job, or "" if they do not. Either its partition accepts no
-// expander as small as a growth, or a limit counts its user's jobs. In all Slurm versions so far, every merged
-// expander continues to count until slurmctld restarts or rereads its configuration.
-func noMerge(c *Core, r *slurmctl.Job, p planner.Profile) string {
-	limits := c.Rules.Limits
-	need := NeedOf(p, false)
-	if limits == nil || len(need.Growths) == 0 {
-		return ""
-	}
-	for _, partition := range strings.Split(r.Partition, ",") {
-		s := Subject(r, partition)
-		if limits.TooSmall(s, slices.Min(need.Growths)) {
-			return "partition " + partition + " takes no expander as small as a growth (MinNodes)"
-		}
-		if which, counts := limits.CountsJobs(s); counts {
-			return which + ", and Slurm goes on counting merged expanders"
-		}
-	}
-	return ""
 }

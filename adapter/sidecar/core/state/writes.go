@@ -31,7 +31,7 @@ func (c *Core) Event(j *Job, kind string, detail map[string]any) bool {
 
 // Save saves the current state of a job.
 func (c *Core) Save(j *Job) {
-	j.settlePrice()
+	j.HeldIdle, j.HeldIdleRest = j.IdleHeld(), j.HeldIdleRest%1000 // what was counted
 	c.Emit(msg.SaveJob{*j.Job})
 }
 

@@ -1,0 +1,105 @@
+package slurm
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/evoslurm/evoslurm/adapter/internal/drivemode"
+	"github.com/evoslurm/evoslurm/adapter/job/request"
+	"github.com/evoslurm/evoslurm/adapter/sidecar/core/state"
+	"github.com/evoslurm/evoslurm/planner"
+	"github.com/evoslurm/evoslurm/slurmctl"
+)
+
+// DriveOf returns the drive mode that a job gets, and why. The job's own choice comes first, then the configured mode,
+// then the mode that works here. If a job asks for merge where merge never works, DriveOf rejects it with the reason. If
+// the site configured merge there, the job gets companions instead.
+func DriveOf(c *state.Core, r *slurmctl.Job, sp request.Request, stepMgr bool) (drive drivemode.Mode, why string, err error) {
+	const inWords = "drive mode merge cannot work here: %s; submit the job without --drive"
+	wanted := sp.Drive
+	facts := state.FactsWith(c, stepMgr)
+	drive, why = state.SiteDrive(c, facts)
+	switch {
+	case wanted == drivemode.Merge && drive != drivemode.Merge:
+		return "", "", fmt.Errorf(inWords, why)
+	case wanted == drivemode.Merge:
+		if against := noMergeAny(c, r, sp); against != "" {
+			return "", "", fmt.Errorf(inWords, against)
+		}
+		drive, why = wanted, "the job asked for it"
+	case wanted == drivemode.Companion:
+		drive, why = wanted, "the job asked for it"
+	case c.Config.Drive == drivemode.Companion: // a job not submitted as a chain cannot become a chain
+		drive, why = drivemode.Companion, "the configuration says so"
+	case drive == drivemode.Merge && (c.Site.Root || r.User == c.Site.User):
+		against := noMergeAny(c, r, sp)
+		if against == "" && c.Config.Drive != drivemode.Merge { // with merge configured, the site is responsible
+			against = slurmctl.BesideEpilog(c.SlurmConfig)
+		}
+		if against != "" {
+			drive, why = drivemode.Companion, against
+		}
+	}
+	if drive == drivemode.Companion && !c.Site.Root && r.User != c.Site.User {
+		return "", "", fmt.Errorf("drive mode companion (%s) submits jobs in the user's name, for which the sidecar must run as root, not as %s", why, c.Site.User)
+	}
+	if err := checkResizes(c, sp, facts); err != nil {
+		return "", "", err
+	}
+	return drive, why, nil
+}
+
+// checkResizes returns an error if a profile that the job may get needs a resize that Slurm refuses.
+func checkResizes(c *state.Core, sp request.Request, facts state.SiteFacts) error {
+	profiles := []planner.Profile{sp.Profile}
+	if sp.Moldable != nil {
+		profiles = sp.Moldable.Alternatives
+	}
+	for _, p := range profiles {
+		if against := request.Resized(p); against != "" {
+			if err := facts.NoShrink(against); err != nil {
+				return err
+			}
+		}
+		if against := request.ResizedTwice(p); facts.ResizesOnce && against != "" {
+			return errors.New(against + ", " + state.OnceWords(c) + ": " + request.OnceRemedy)
+		}
+	}
+	return nil
+}
+
+// noMergeAny returns the limits that prevent merging for any profile that the job may get, or "" if there are none.
+func noMergeAny(c *state.Core, r *slurmctl.Job, sp request.Request) string {
+	if sp.Moldable == nil {
+		return noMerge(c, r, sp.Profile)
+	}
+	for k, p := range sp.Moldable.Alternatives {
+		if against := noMerge(c, r, p); against != "" && !sp.Moldable.LeftOut(k) {
+			return against
+		}
+	}
+	return ""
+}
+
+// noMerge returns why limits rule out merging for a job, or "" if they do not. Either its partition accepts no
+// expander as small as a growth, or a limit counts its user's jobs. In all Slurm versions so far, every merged
+// expander continues to count until slurmctld restarts or rereads its configuration.
+func noMerge(c *state.Core, r *slurmctl.Job, p planner.Profile) string {
+	limits := c.Rules.Limits
+	need := state.NeedOf(p, false)
+	if limits == nil || len(need.Growths) == 0 {
+		return ""
+	}
+	for _, partition := range strings.Split(r.Partition, ",") {
+		s := state.Subject(r, partition)
+		if limits.TooSmall(s, slices.Min(need.Growths)) {
+			return "partition " + partition + " takes no expander as small as a growth (MinNodes)"
+		}
+		if which, counts := limits.CountsJobs(s); counts {
+			return which + ", and Slurm goes on counting merged expanders"
+		}
+	}
+	return ""
+}
