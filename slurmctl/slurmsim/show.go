@@ -143,7 +143,7 @@ func (p *Process) Host() string {
 }
 
 // Idle returns how many nodes a job of that length could have now: without the reservations of some names, and with
-// them. Nodes with a wrong count do not count (see refuse).
+// them. Refused nodes do not count.
 func (c *Cluster) Idle(lasts time.Duration, some func(name string) bool) (without, with int) {
 	set := append(nodeSet(nil), c.Usage.Idle...)
 	set.and(c.Up)
@@ -171,6 +171,9 @@ func (c *Cluster) WaitsFor(id slurmctl.JobID) (limit time.Duration, waits bool) 
 	}
 	return j.TimeLimit, true
 }
+
+// Refuses reports whether Slurm starts nothing on some idle nodes, since it counts their jobs wrong.
+func (c *Cluster) Refuses() bool { return c.Refused.count() > 0 }
 
 // KeptIdle returns how many nodes are idle and named by a current or future reservation.
 func (c *Cluster) KeptIdle() int {

@@ -307,7 +307,7 @@ func checkSteps(c *state.Core, r *slurmctl.Job, sp request.Request, whole planne
 	}
 	// Slurm never starts a larger job on the nodes of its first step. A smaller one gets the missing nodes once it runs. The
 	// size of a moldable job may be that of another alternative.
-	if first := whole[0].Nodes; r.NumNodes > first && sp.Moldable == nil && mayHaveLost(c, r, c.Now) {
+	if first := whole[0].Nodes; r.NumNodes > first && sp.Moldable == nil && r.State == slurmctl.Pending && sp.Reached == nil {
 		return fmt.Errorf("it asks Slurm for %d nodes, and the first step of its profile has %d: submit it by evosbatch, or with --nodes=%[2]d", r.NumNodes, first)
 	}
 	return nil
