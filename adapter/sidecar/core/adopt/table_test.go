@@ -62,6 +62,7 @@ func TestAdopted(t *testing.T) {
 		"a step that lasts too long":        {"evo:v2;p=1@9223372036854775807;;", nil, "refused: "},
 		"merge where it cannot work":        {"evo:v2;p=1@10m,2@10m;d=merge;;", func(b *statetest.Bench, _ *slurmctl.Job) { b.MayUpdate(false) }, "refused: drive mode merge cannot work here: "},
 		"it shrinks where that cannot work": {"evo:v2;p=2@10m,1@10m;;", func(b *statetest.Bench, _ *slurmctl.Job) { b.MayUpdate(false) }, "refused: "},
+		"a queued job larger than its step": {marked, func(_ *statetest.Bench, r *slurmctl.Job) { r.NumNodes, r.StartTime = 2, time.Time{} }, "refused: it asks Slurm for 2 nodes, and the first step of its profile has 1: submit it by evosbatch, or with --nodes=1"},
 		"a chain of one or two jobs":        {"evo:v2;p=1@10m|1@5m,1@5m;d=chain;i=1;;", nil, "refused: --drive=chain: every step is a Slurm job, so all alternatives need as many steps as the first: 1, not the 2 of alternative 2"},
 		"a link without its first job":      {"evo:v2;p=1@10m,2@10m;d=chain;i=1;;", nil, ""}, // evosbatch is still at it
 	} {
