@@ -41,13 +41,14 @@ func Deadlocked(c *state.Core, j *state.Job) *state.Job {
 	return nil
 }
 
-// awaited lists the jobs that have nodes of the growth for which j waits.
+// awaited lists the jobs that have nodes of the growth for which j waits, or come before it.
 func awaited(c *state.Core, j *state.Job) (all []*state.Job) {
-	if j.State != row.Waiting || !j.Mode.CarriesNodes || j.Next() == nil {
+	if j.State != row.Waiting || !j.Mode.CarriesNodes {
 		return nil
 	}
+	next := j.Next()
 	for _, other := range c.Active {
-		if other != j && other.Runs() && len(state.Common(j.Next().Nodes, other.Nodes())) > 0 {
+		if other != j && other.Runs() && (other.BaseID() == j.YieldedTo || next != nil && len(state.Common(next.Nodes, other.Nodes())) > 0) {
 			all = append(all, other)
 		}
 	}

@@ -36,4 +36,9 @@ func TestDeadlock(t *testing.T) {
 			t.Errorf("job %d: limit raised: %v; %s", j.SlurmID, raised, j.Short)
 		}
 	}
+	third.Plan, third.YieldedTo = third.Plan[:1], 1 // the first comes before it, and gets its node
+	first.Plan[1].Nodes = []string{"n1", "n3"}
+	if got := Deadlocked(b.Core, third); got != first {
+		t.Errorf("the job that yielded is in a deadlock with %v", got)
+	}
 }

@@ -59,7 +59,7 @@ func Forsake(c *state.Core, j *state.Job, end int64) {
 func yield(c *state.Core, j, to *state.Job, why string) {
 	c.Event(j, "lapsed", map[string]any{"in": j.Step, "for": to.SlurmID})
 	Forsake(c, j, j.Plan[j.Step-1].End)
-	j.Forgone, j.ForgoneIn = why, j.Step
+	j.Forgone, j.ForgoneIn, j.YieldedTo = why, j.Step, to.BaseID()
 	c.LogJob(j).Warn(j.Reason().Words())
 }
 

@@ -78,7 +78,8 @@ type Promise struct {
 	NeedsReplan bool   // replan the next step: the promise lapsed
 	Forgone     string // why its coming steps have no promise, in words, in step ForgoneIn; "": it overran, or the reason is not known
 	ForgoneIn   int
-	Unplanned   string // why the last attempt to replan its coming steps failed, in words
+	YieldedTo   slurmctl.JobID // job that is planned first in the current step, though this one had a promise; 0: none
+	Unplanned   string         // why the last attempt to replan its coming steps failed, in words
 }
 
 // Warn records that the current step's overrun was logged.

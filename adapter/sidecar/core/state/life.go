@@ -47,7 +47,7 @@ func (j *Job) BeginStep(at time.Time) {
 func (j *Job) inStep(at time.Time) {
 	j.State, j.StepStarted, j.StepEnded = row.Running, at, time.Time{}
 	j.Cause, j.Kept, j.KeptTimes = Reason{}, nil, 0
-	j.Warned, j.Overdue, j.NeedsReplan = false, 0, false
+	j.Warned, j.Overdue, j.NeedsReplan, j.YieldedTo = false, 0, false, 0
 }
 
 // EndStep records that the current step has ended, and the next one's nodes are still to come.
