@@ -37,9 +37,11 @@ func giveWay(c *state.Core, s *state.Snapshot, free *slurm.Lanes, list []slurm.P
 		}
 		at := max(now, h.Since.Unix()+int64(budgets.Of(p.Record.Partition, p.Record.QOS)/time.Second))
 		late := with[i].Start > at
-		nodes, lapse := cheapest(c, s, free, p, func(j *state.Job) bool {
-			return late || with[i].Start > now && Outranks(c, p.Record, &j.Record)
-		}, now)
+		may := func(j *state.Job) bool { return late || with[i].Start > now && Outranks(c, p.Record, &j.Record) }
+		nodes, lapse := cheapest(c, s, free, p, may, now)
+		if len(lapse) == 0 && late {
+			nodes, lapse = beside(c, s, list, i, may, from, at, now)
+		}
 		if len(lapse) == 0 {
 			latest[p.Record.ID] = at
 			continue
@@ -62,6 +64,27 @@ func giveWay(c *state.Core, s *state.Snapshot, free *slurm.Lanes, list []slurm.P
 		with = placeBeside(c, s, list, from, now)
 	}
 	keepSlots(c, s, with, latest, from, now)
+}
+
+// beside returns what cheapest returns for job i of a list if the jobs before it can have other nodes only where
+// promises lapse: all jobs whose promises may, if job i then starts by a Unix second.
+func beside(c *state.Core, s *state.Snapshot, list []slurm.Placed, i int, may func(*state.Job) bool, from []int64, at, now int64) (nodes []string, lapse []*state.Job) {
+	for _, x := range obstacles(c, now+slurm.Seconds(list[i].Record.TimeLimit)) {
+		if may(x.job) {
+			lapse = append(lapse, x.job)
+		}
+	}
+	if len(lapse) == 0 {
+		return nil, nil
+	}
+	placed := placeBut(c, s, list, lapse, from, now)[i]
+	if placed.Start > at {
+		return nil, nil
+	}
+	for _, n := range placed.At {
+		nodes = append(nodes, s.Nodes[n].Name)
+	}
+	return nodes, lapse
 }
 
 // needed returns the jobs of lapse, the cheapest first, whose promises must lapse so that job i of a list starts by
