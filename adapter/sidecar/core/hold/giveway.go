@@ -37,7 +37,9 @@ func giveWay(c *state.Core, s *state.Snapshot, free *slurm.Lanes, list []slurm.P
 		}
 		at := max(now, h.Since.Unix()+int64(budgets.Of(p.Record.Partition, p.Record.QOS)/time.Second))
 		late := with[i].Start > at
-		may := func(j *state.Job) bool { return late || with[i].Start > now && Outranks(c, p.Record, &j.Record) }
+		may := func(j *state.Job) bool {
+			return late || with[i].Start > now && Outranks(c, p.Record, &j.Record)
+		}
 		nodes, lapse := cheapest(c, s, free, p, may, now)
 		if len(lapse) == 0 && late {
 			nodes, lapse = beside(c, s, list, i, may, from, at, now)
