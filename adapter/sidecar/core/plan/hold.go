@@ -33,7 +33,8 @@ const (
 	DelaysAgain = time.Minute
 )
 
-// KeepsNodes reports whether nodes are kept for a job that has not started yet.
+// KeepsNodes reports whether nodes are kept for a job that has not started yet: holds keep it from starting, or did
+// so before, and Slurm has not looked since.
 func KeepsNodes(c *state.Core, h *state.HeldUp, now time.Time) bool {
 	return !h.Spent && (h.Now || !h.Free.IsZero() || IsFreed(c, h, now)) && len(h.Nodes) > 0
 }
