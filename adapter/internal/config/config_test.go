@@ -61,7 +61,7 @@ func TestSampleIsTheDefault(t *testing.T) {
 	}
 	keys := v.AllKeys()
 	slices.Sort(keys)
-	if d := cmp.Diff(slices.Sorted(maps.Keys(defaults())), keys); d != "" {
+	if d := cmp.Diff(slices.Sorted(maps.Keys(Default().values())), keys); d != "" {
 		t.Errorf("keys of the sample (-exist +sample):\n%s", d)
 	}
 }

@@ -32,7 +32,7 @@ func Load(flags *pflag.FlagSet) (Config, string, error) {
 	v.SetEnvPrefix(envPrefix)
 	v.SetEnvKeyReplacer(strings.NewReplacer(".", "_"))
 	v.AutomaticEnv()
-	known := defaults()
+	known := Default().values()
 	for key, value := range known {
 		v.SetDefault(key, value)
 		if flags == nil {
@@ -48,7 +48,19 @@ func Load(flags *pflag.FlagSet) (Config, string, error) {
 	if err != nil {
 		return Config{}, "", err
 	}
-	var c Config
+	c, err := decode(v)
+	if err != nil {
+		where := "configuration"
+		if file != "" {
+			where = file
+		}
+		return Config{}, "", fmt.Errorf("%s: %w", where, err)
+	}
+	return c, file, nil
+}
+
+// decode returns the values as a configuration, or what is wrong with them.
+func decode(v *viper.Viper) (c Config, err error) {
 	err = v.Unmarshal(&c, viper.DecodeHook(mapstructure.ComposeDecodeHookFunc(
 		expandLimitHook,
 		durationHook,
@@ -63,14 +75,7 @@ func Load(flags *pflag.FlagSet) (Config, string, error) {
 	if err == nil {
 		err = c.Validate()
 	}
-	if err != nil {
-		where := "configuration"
-		if file != "" {
-			where = file
-		}
-		return Config{}, "", fmt.Errorf("%s: %w", where, err)
-	}
-	return c, file, nil
+	return c, err
 }
 
 // readFile reads the file that applies into v, and refuses keys that do not exist.
@@ -141,24 +146,6 @@ func fileName(flags *pflag.FlagSet) (string, bool) {
 		return name, true
 	}
 	return DefaultFile, false
-}
-
-// defaults are Default's values by key.
-func defaults() map[string]any {
-	values := make(map[string]any)
-	var walk func(prefix string, v reflect.Value)
-	walk = func(prefix string, v reflect.Value) {
-		for i := range v.NumField() {
-			key := prefix + v.Type().Field(i).Tag.Get("mapstructure")
-			if f := v.Field(i); f.Kind() == reflect.Struct {
-				walk(key+".", f)
-			} else {
-				values[key] = f.Interface()
-			}
-		}
-	}
-	walk("", reflect.ValueOf(Default()))
-	return values
 }
 
 // expandLimitHook reads an expand limit from text ("inf") or a number.

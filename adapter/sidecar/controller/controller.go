@@ -39,7 +39,8 @@ type Controller struct {
 	strategies *pluginhost.Manager
 	log        *logrus.Logger
 	version    string
-	cfg        config.Config // as the core has it
+	cfg        config.Config // the administrator's; the core has settings over it
+	settings   settings
 	timeout    time.Duration // of a command of Slurm
 
 	ctx       context.Context // for changes: lasts a little after Run should end
@@ -66,6 +67,13 @@ func New(cfg config.Config, slurm *slurmctl.Client, st *store.Store, log *logrus
 	c.meter()
 	c.driver = drive.New(slurm, c.clock.now)
 	c.calls.waiting = map[uint64]chan msg.Reply{}
+	c.settings.store = st
+	reading, done := context.WithTimeout(context.Background(), keptTimeout)
+	defer done()
+	cfg, err := c.settings.lay(reading, cfg, log) // c.cfg stays the administrator's
+	if err != nil {
+		return nil, err
+	}
 	chosen, err := kept(st, cfg, "strategy", log)
 	if err != nil {
 		return nil, err

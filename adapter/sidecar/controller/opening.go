@@ -45,9 +45,7 @@ func openSound(ctx context.Context, path string, log *logrus.Logger) (*store.Sto
 	b := books{store: st, log: log, ctx: ctx}
 	_, err = b.read()
 	if err == nil {
-		_, err1 := st.Choice(ctx)
-		_, err2 := st.Policy(ctx)
-		err = errors.Join(err1, err2)
+		_, err = st.Settings(ctx)
 	}
 	if err != nil {
 		st.Close()

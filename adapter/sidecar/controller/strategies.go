@@ -2,7 +2,9 @@ package controller
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"sync"
@@ -59,9 +61,15 @@ func (c *Controller) swap(ctx context.Context, changes []*pluginhost.Change, cfg
 	var once sync.Once
 	if c.onLoop(ctx, func() {
 		once.Do(func() {
-			now := c.cfg
+			in, now := msg.Configuration{}, c.cfg
 			if cfg != nil {
 				now = *cfg
+				var with config.Config
+				if with, err = c.settings.lay(c.ctx, now, c.log); err != nil {
+					discard()
+					return
+				}
+				in.Config = &with
 			}
 			if err = c.keep(changes, now); err != nil {
 				discard()
@@ -70,8 +78,7 @@ func (c *Controller) swap(ctx context.Context, changes []*pluginhost.Change, cfg
 			for _, change := range changes {
 				change.Swap()
 			}
-			in := msg.Configuration{Strategy: c.strategy(), Config: cfg}
-			c.cfg = now
+			c.cfg, in.Strategy = now, c.strategy()
 			c.step(in)
 		})
 		c.strategyEvents()
@@ -104,30 +111,36 @@ func (c *Controller) keep(changes []*pluginhost.Change, cfg config.Config) error
 				continue
 			}
 			u := uses[change.Kind()]
-			var choice *store.Choice
+			set := store.Setting{Key: change.Kind()}
 			if kept := change.Kept(); kept != nil {
-				choice = &store.Choice{Strategy: kept.Name, Parameters: kept.Parameters, By: kept.By, At: kept.Since, Instead: u.configured(cfg)}
+				value, err := json.Marshal(choice{kept.Name, kept.Parameters})
+				errs = append(errs, err)
+				set = store.Setting{Key: set.Key, Value: value, By: kept.By, At: kept.Since, Instead: u.configured(cfg)}
 			}
-			errs = append(errs, u.write(tx, c.ctx, choice), tx.AddEvent(c.ctx, 0, time.Now(), e.Kind, e.Detail))
+			errs = append(errs, tx.SetSetting(c.ctx, set), tx.AddEvent(c.ctx, 0, time.Now(), e.Kind, e.Detail))
 		}
 		return errors.Join(errs...)
 	})
+}
+
+// choice is a strategy that an operator has put in use, as a setting's value.
+type choice struct {
+	Strategy   string            `json:"strategy"`
+	Parameters map[string]string `json:"parameters"`
 }
 
 // use says what strategies do: plan, or resize malleable jobs.
 type use struct {
 	named      func(config.Config) string // by the configuration
 	configured func(config.Config) string // the same with its parameters, in order
-	read       func(*store.Store, context.Context) (*store.Choice, error)
-	write      func(*store.Store, context.Context, *store.Choice) error
 }
 
-// uses has them by their kind in the event log.
+// uses has them by their kind in the event log, which is also their setting's key.
 var uses = map[string]use{
 	"strategy": {named: func(cfg config.Config) string { return cfg.Strategy }, configured: func(cfg config.Config) string {
 		return strings.Join(append([]string{cfg.Strategy}, slices.Sorted(slices.Values(cfg.Strategies.Parameters))...), " ")
-	}, read: (*store.Store).Choice, write: (*store.Store).SetChoice},
-	"malleability policy": {named: policyOf, configured: policyOf, read: (*store.Store).Policy, write: (*store.Store).SetPolicy},
+	}},
+	"malleability policy": {named: policyOf, configured: policyOf},
 }
 
 func policyOf(cfg config.Config) string { return cfg.Malleable.Policy }
@@ -138,17 +151,21 @@ func kept(st *store.Store, cfg config.Config, kind string, log *logrus.Logger) (
 	ctx, cancel := context.WithTimeout(context.Background(), keptTimeout)
 	defer cancel()
 	u := uses[kind]
-	choice, err := u.read(st, ctx)
-	if err != nil || choice == nil {
+	set, err := st.Setting(ctx, kind)
+	if err != nil || set == nil {
 		return nil, err
 	}
-	if choice.Instead == u.configured(cfg) {
-		return &pluginhost.Chosen{Name: choice.Strategy, Parameters: choice.Parameters, By: choice.By, Since: choice.At}, nil
+	var was choice
+	if err := json.Unmarshal(set.Value, &was); err != nil {
+		return nil, fmt.Errorf("read the %s in use: %w", kind, err)
 	}
-	log.WithFields(logrus.Fields{"from": choice.Strategy, "to": u.named(cfg)}).Info("the configuration names another " + kind + " than before: it is used")
+	if set.Instead == u.configured(cfg) {
+		return &pluginhost.Chosen{Name: was.Strategy, Parameters: was.Parameters, By: set.By, Since: set.At}, nil
+	}
+	log.WithFields(logrus.Fields{"from": was.Strategy, "to": u.named(cfg)}).Info("the configuration names another " + kind + " than before: it is used")
 	return nil, st.Together(ctx, func(tx *store.Store) error {
-		return errors.Join(u.write(tx, ctx, nil), tx.AddEvent(ctx, 0, time.Now(), kind, map[string]any{
-			"from": choice.Strategy, "from_parameters": choice.Parameters, "to": u.named(cfg), "by": "configuration"}))
+		return errors.Join(tx.SetSetting(ctx, store.Setting{Key: kind}), tx.AddEvent(ctx, 0, time.Now(), kind, map[string]any{
+			"from": was.Strategy, "from_parameters": was.Parameters, "to": u.named(cfg), "by": "configuration"}))
 	})
 }
 
