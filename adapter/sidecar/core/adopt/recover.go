@@ -14,12 +14,17 @@ import (
 // request, and the job has its nodes. The current step follows from these, from the holds that Slurm still
 // has, and from the time. The application's word counts most: it says which step it ends.
 
-// RecoverStep returns the step of a job that was found running. It recognizes a hold that outlives its growth,
-// or that is older than a change, by the number of the job's nodes: no step before that hold has as many.
+// RecoverStep returns the step of a job that was found running. The growths that its companions brought are done. It
+// recognizes a hold that outlives its growth, or that is older than a change, by these, or by the number of the job's
+// nodes: no step before that hold has as many.
 func RecoverStep(c *state.Core, s *state.Snapshot, j *state.Job) int {
+	reached := j.Reached
+	for _, p := range j.Held {
+		reached = max(reached, p.Step)
+	}
 	var held []int // the steps that nodes are held for
 	for _, r := range s.Reservations {
-		if own, ours := state.ParseHold(r); ours && own.Job == j.BaseID() && own.Step > 1 {
+		if own, ours := state.ParseHold(r); ours && own.Job == j.BaseID() && own.Step > max(reached, 1) {
 			held = append(held, own.Step)
 		}
 	}
@@ -27,7 +32,7 @@ func RecoverStep(c *state.Core, s *state.Snapshot, j *state.Job) int {
 	elapsed := s.Taken.Add(-j.SuspendedBefore).Unix() - j.Record.StartTime.Unix()
 	first := 0
 	for i, coming := range append(held, 0) {
-		step, fits := InferStep(j.Profile, func(step int) int { return MostOf(j, step) }, j.Reached, len(j.Nodes()), coming, elapsed)
+		step, fits := InferStep(j.Profile, func(step int) int { return MostOf(j, step) }, reached, len(j.Nodes()), coming, elapsed)
 		if fits {
 			return step
 		}
