@@ -175,6 +175,11 @@ func (c *Cluster) WaitsFor(id slurmctl.JobID) (limit time.Duration, waits bool) 
 // Refuses reports whether Slurm starts nothing on some idle nodes, since it counts their jobs wrong.
 func (c *Cluster) Refuses() bool { return c.Refused.count() > 0 }
 
+// Leaks reports whether nodes are allocated to a job that has ended.
+func (c *Cluster) Leaks() bool {
+	return slices.ContainsFunc(c.Nodes, func(n node) bool { return n.Leaked })
+}
+
 // KeptIdle returns how many nodes are idle and named by a current or future reservation.
 func (c *Cluster) KeptIdle() int {
 	if len(c.Reservations) == 0 {

@@ -130,7 +130,7 @@ func Storm(seed uint64) string {
 	for _, n := range g.down {
 		head = append(head, fmt.Sprintf("%v up n%d", storm, n))
 	}
-	head = append(head, fmt.Sprintf("%v boot", storm), fmt.Sprintf("%v start", storm), fmt.Sprintf("%v end clean", storm+max(calm, g.work)+g.deaf))
+	head = append(head, fmt.Sprintf("%v boot", storm), fmt.Sprintf("%v start", storm), fmt.Sprintf("%v heal", storm), fmt.Sprintf("%v end clean", storm+max(calm, g.work)+g.deaf))
 	return strings.Join(head, "\n") + "\n"
 }
 

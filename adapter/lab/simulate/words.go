@@ -53,6 +53,11 @@ func (h *history) words() map[string]doing {
 		"bound":       h.bound,
 		"reserve":     func(words []string) error { return h.reserve(root, words) },
 		"unreserve":   named(func(name string) { h.unreserve(root, name) }),
+		"heal": named(func(string) { // what the sidecar's log says of nodes that Slurm has lost
+			if c.Leaks() {
+				c.Go(func(*slurmsim.Process) { h.blame(root.Reconfigure(context.Background())) })
+			}
+		}),
 	}
 	maps.Copy(all, h.breakage())
 	return all
