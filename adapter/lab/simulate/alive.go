@@ -21,7 +21,7 @@ const patience = 15 * time.Minute
 // progress is how far all jobs have come.
 type progress struct {
 	left, queued int // jobs that have not ended, and jobs that have not begun
-	steps        int // steps that applications saw begin
+	steps        int // steps that applications saw begin, and those that the sidecar began for applications that overrun
 }
 
 // alive records the last progress.
@@ -64,6 +64,11 @@ func (h *checks) checkAlive() {
 	}
 	for _, a := range h.apps {
 		at.steps += len(a.Steps)
+	}
+	if h.s.Running() {
+		for _, j := range h.s.View().Jobs {
+			at.steps += j.Step
+		}
 	}
 	if l := &h.alive; at != l.progress || l.until == 0 {
 		h.alive = alive{progress: at, since: now, until: now + longest + patience}

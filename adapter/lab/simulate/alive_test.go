@@ -20,3 +20,16 @@ func TestAlive(t *testing.T) {
 		}
 	}
 }
+
+// TestAliveThoughDeaf checks that the steps of an application that never calls next count as progress. The sidecar
+// ends them since another job waits for their nodes, and each may raise time limits.
+func TestAliveThoughDeaf(t *testing.T) {
+	const script = `cluster nodes=12 accounting merge
+0s stock first 12 100m 75m
+1m submit deaf 9@250s,7@243s,2@33s,12@301s,4@428s limit=92m lasts=3:19s deaf
+2m submit waits 1@179s,12@248s,5@61s,5@86s limit=70m
+14h end clean`
+	if err := Play(script, io.Discard); err != nil {
+		t.Error(err)
+	}
+}
