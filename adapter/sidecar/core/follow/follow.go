@@ -43,7 +43,7 @@ func Follow(c *state.Core, s *state.Snapshot) {
 			j.Ending = true
 			observeHeld(c, s, j)
 		case r.State == slurmctl.Pending:
-			j.QueuedAt = s.Taken
+			j.QueuedAt, j.Ending = s.Taken, false // also if it was requeued before it was seen running
 			switch {
 			case j.Runs():
 				requeued(c, j)
