@@ -140,15 +140,19 @@ func (p *Planned) first() int64 {
 }
 
 // Until returns the first second, on origin's clock, at which another's job that may start at any
-// time is too late, so that the pool needs a new plan. It returns Forever if no job will be.
+// time is too late, or a job of ours could have started as another alternative, so that the pool needs
+// a new plan. It returns Forever if neither will be.
 func (l *Last) Until() int64 {
 	until, soonest := Forever, l.soonest()
 	for i := range l.Planned {
+		start, first := l.Planned[i].Start, l.Planned[i].first()
+		if !l.Pool.Jobs[i].Others && first < start {
+			until = min(until, l.Origin+first+1)
+		}
 		if !l.Pool.Jobs[i].Others || l.Planned[i].Unfit != "" {
 			continue
 		}
 		// late ≤ (soonest-by)/patience holds while late = by-start does
-		start := l.Planned[i].Start
 		if by := (soonest + patience*start) / (patience + 1); soonest < Forever/patience {
 			until = min(until, l.Origin+max(by, start)+1)
 		}

@@ -203,3 +203,21 @@ func TestPlanAgainWithoutOthers(t *testing.T) {
 		t.Errorf("holds until %d", last.Until())
 	}
 }
+
+// TestPlanAgainForAnotherAlternative checks that a plan says until when it holds if an alternative that was not chosen could
+// start before the chosen one.
+func TestPlanAgainForAnotherAlternative(t *testing.T) {
+	noX, _ := StrategyByName("noX")
+	p := Pool{Nodes: 2, Busy: []NodeBusy{{Node: 1, Start: 0, End: 20}}, Jobs: []PoolJob{{Driver: -1, Job: Job{Profile: Profile{{Duration: 100, Nodes: 1}}, ExpandLimit: 1,
+		Alternatives: []Profile{{{Duration: 10, Nodes: 2}}}, By: ByCompletion}}}}
+	_, last, err := p.PlanAgain(noX, 1000, nil)
+	if err != nil || last.Planned[0].Start != 20 || last.Until() != 1001 {
+		t.Fatalf("starts at %d, holds until %d, want 20, 1001 (%v)", last.Planned[0].Start, last.Until(), err)
+	}
+	for by, busy := range []int64{20, 19} {
+		p.Busy[0].End = busy
+		if _, again, err := p.PlanAgain(noX, 1000+int64(by), last); (again == last) != (by == 0) || err != nil {
+			t.Errorf("after %d s, the plan is kept: %v (%v)", by, again == last, err)
+		}
+	}
+}

@@ -61,7 +61,7 @@ func TakePlans(c *state.Core, in msg.Planned) {
 	for _, l := range in.Last {
 		switch {
 		case l != nil:
-			c.ReachedSecond(c.Now.Unix(), l.Until())
+			c.Moves = c.ReachedSecond(c.Now.Unix(), l.Until()) || c.Moves
 		case in.Drifts: // a plan that is not kept differs
 			c.Moves = true
 		}
