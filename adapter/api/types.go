@@ -80,6 +80,7 @@ type Status struct {
 	Version      string    `json:"version"`
 	Cluster      string    `json:"cluster"`
 	SlurmVersion string    `json:"slurm_version"`
+	Mode         string    `json:"mode"`  // act or observe
 	Drive        string    `json:"drive"` // what Auto gets here
 	DriveReason  string    `json:"drive_reason"`
 	Strategy     string    `json:"strategy"`

@@ -34,6 +34,9 @@ type Config struct {
 
 	Slurm Slurm `mapstructure:"slurm"`
 
+	Mode    Mode    `mapstructure:"mode"`
+	Observe Observe `mapstructure:"observe"` // what mode: observe records
+
 	PollInterval time.Duration `mapstructure:"poll_interval"` // between two polls of Slurm
 	Partitions   []string      `mapstructure:"partitions"`    // driven; empty: all
 	StockJobs    int           `mapstructure:"stock_jobs"`    // pending stock jobs taken into the plan, at most
@@ -71,6 +74,33 @@ type Config struct {
 type Recorder struct {
 	Dir string `mapstructure:"dir"` // folder; "" for recorder beside the database
 	MiB int    `mapstructure:"mib"` // of all files, at most; 0: nothing is recorded
+}
+
+// Mode says whether the sidecar changes Slurm.
+type Mode string
+
+// The modes.
+const (
+	ModeAct     Mode = "act"
+	ModeObserve Mode = "observe" // poll and plan, record what happens, and change nothing
+)
+
+// Observes reports whether the sidecar changes nothing in Slurm.
+func (c Config) Observes() bool { return c.Mode == ModeObserve }
+
+// Observe configures the record of the mode observe.
+type Observe struct {
+	Dir  string `mapstructure:"dir"`  // folder; "" for observed beside the database
+	MiB  int    `mapstructure:"mib"`  // of all files, at most
+	Mask bool   `mapstructure:"mask"` // replace the names of users, accounts, QOS, and jobs
+}
+
+// ObserveDir returns the folder of the record.
+func (c Config) ObserveDir() string {
+	if c.Observe.Dir != "" {
+		return c.Observe.Dir
+	}
+	return filepath.Join(filepath.Dir(c.Database), "observed")
 }
 
 // Discreet returns the configuration without possible secrets: a plugin's parameters.
@@ -214,6 +244,8 @@ func Default() Config {
 		API:          "unix:///run/evoslurm/api.sock",
 		Munge:        Munge{MaxAge: time.Minute},
 		Slurm:        Slurm{Timeout: 30 * time.Second, Share: 0.01},
+		Mode:         ModeAct,
+		Observe:      Observe{MiB: 256},
 		PollInterval: time.Second,
 		Partitions:   []string{},
 		StockJobs:    500,
@@ -281,6 +313,9 @@ func (c Config) Validate() error {
 	check(c.Munge.MaxAge >= time.Second, "munge.max_age", "%v; want 1s or more", c.Munge.MaxAge)
 	check(c.Slurm.Timeout >= time.Second, "slurm.timeout", "%v; want 1s or more", c.Slurm.Timeout)
 	check(c.Slurm.Share > 0 && c.Slurm.Share <= 1, "slurm.share", "%v; want more than 0 and 1 at most", c.Slurm.Share)
+	check(c.Mode == ModeAct || c.Mode == ModeObserve, "mode", "%q; want act or observe", c.Mode)
+	check(c.Observe.Dir == "" || filepath.IsAbs(c.Observe.Dir), "observe.dir", "%q is not an absolute path", c.Observe.Dir)
+	check(c.Observe.MiB >= 4, "observe.mib", "%d; want 4 or more", c.Observe.MiB)
 	check(c.PollInterval >= 100*time.Millisecond, "poll_interval", "%v; want 100ms or more", c.PollInterval)
 	check(c.StockJobs >= 0, "stock_jobs", "%d; want 0 or more", c.StockJobs)
 	check(c.MaxHolds >= 1, "max_holds", "%d; want 1 or more", c.MaxHolds)

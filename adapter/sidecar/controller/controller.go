@@ -19,6 +19,7 @@ import (
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/msg"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/drive"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/metrics"
+	"github.com/evoslurm/evoslurm/adapter/sidecar/observed"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/pluginhost"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/recorder"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/store"
@@ -30,6 +31,7 @@ import (
 type Controller struct {
 	core       *core.Core
 	recorder   *recorder.Recorder // nil: nothing is recorded
+	watcher    *observed.Watcher  // nil: the sidecar acts
 	clock      *clock
 	driver     *drive.Driver
 	slurm      *slurmctl.Client
@@ -41,6 +43,7 @@ type Controller struct {
 	version    string
 	cfg        config.Config // the administrator's; the core has settings over it
 	settings   settings
+	mode       config.Mode   // of this process
 	timeout    time.Duration // of a command of Slurm
 
 	ctx       context.Context // for changes: lasts a little after Run should end
@@ -61,11 +64,16 @@ type Controller struct {
 
 // New makes a controller. It acts on nothing before Run.
 func New(cfg config.Config, slurm *slurmctl.Client, st *store.Store, log *logrus.Logger, version string) (*Controller, error) {
-	c := &Controller{clock: startClock(), slurm: slurm, store: st, log: log, version: version, cfg: cfg, timeout: cfg.Slurm.Timeout,
+	c := &Controller{clock: startClock(), slurm: slurm, store: st, log: log, version: version, cfg: cfg, mode: cfg.Mode, timeout: cfg.Slurm.Timeout,
 		mail: make(chan any, 64), gone: make(chan struct{})}
 	c.books.store, c.books.log = st, log
 	c.meter()
 	c.driver = drive.New(slurm, c.clock.now)
+	if cfg.Observes() {
+		if err := c.observe(); err != nil {
+			return nil, err
+		}
+	}
 	c.calls.waiting = map[uint64]chan msg.Reply{}
 	c.settings.store = st
 	reading, done := context.WithTimeout(context.Background(), keptTimeout)
@@ -123,6 +131,9 @@ func (c *Controller) Run(ctx context.Context) error {
 	defer close(c.gone)
 	defer c.strategies.Close()
 	defer func() {
+		if err := c.watcher.Close(); err != nil {
+			c.log.WithError(err).Warn("the end is not in the record of what is observed")
+		}
 		if err := c.recorder.Close(); err != nil {
 			c.log.WithError(err).Warn("the end is not recorded")
 		}
@@ -193,6 +204,7 @@ func (c *Controller) step(inputs ...msg.Input) (wake time.Time) {
 	for len(inputs) > 0 {
 		for _, in := range inputs {
 			c.laps.sees(in, c.clock.now())
+			c.watch(in)
 		}
 		if by := c.clock.set(); by != 0 {
 			inputs = append([]msg.Input{msg.ClockSet{By: by}}, inputs...)

@@ -37,6 +37,10 @@ func (c *Controller) strategyEvents() {
 // Configure takes another configuration between two cycles. What is bound to the
 // process (database, addresses, the folder of Slurm's commands) stays as it was.
 func (c *Controller) Configure(ctx context.Context, cfg config.Config) error {
+	if cfg.Mode != c.mode {
+		c.log.WithField("mode", cfg.Mode).Warn("the mode changes when the sidecar is restarted; until then it stays " + string(c.mode))
+		cfg.Mode = c.mode
+	}
 	changes, err := c.strategies.Configure(ctx, cfg.Strategies, cfg.Strategy, cfg.Malleable.Policy)
 	if err != nil {
 		return err

@@ -50,9 +50,17 @@ func cycle(c *state.Core, s *state.Snapshot) {
 		c.LastErr = nil
 	}
 	slurm.WatchPriorities(c, c.Snapshot, s)
-	follow.Unread(c, s)
-	follow.Disown(c, s)
+	if !c.Config.Observes() {
+		follow.Unread(c, s)
+		follow.Disown(c, s)
+	}
 	c.Snapshot, c.Quiet.Refitted, c.Moments = s, false, state.Moments{}
+	if c.Config.Observes() {
+		adopt.Observe(c, s)
+		slurm.RulesSince(c, c.Now.Add(-rulesObserved))
+		follow.Plan(c, s)
+		return
+	}
 	slurm.ExcuseContacted(c, s)
 	talk.NextTries(c)
 	state.UnmuteAll(c)
@@ -70,6 +78,9 @@ func cycle(c *state.Core, s *state.Snapshot) {
 	follow.Plan(c, s)
 }
 
+// rulesObserved is the age up to which limits, tiers, and preemption count while the sidecar only observes.
+const rulesObserved = time.Hour
+
 // planned takes over the plans that the strategy made.
 func planned(c *state.Core, in msg.Planned) {
 	if !c.Planning {
@@ -78,6 +89,9 @@ func planned(c *state.Core, in msg.Planned) {
 	c.Planning = false
 	s := c.Snapshot
 	plan.TakePlans(c, in)
+	if c.Config.Observes() {
+		return
+	}
 	lend.Manage(c, s)
 	follow.Clean(c, s)
 	hold.WatchIntruders(c, s)
@@ -91,6 +105,9 @@ func planned(c *state.Core, in msg.Planned) {
 // all other inputs.
 func decide(c *state.Core) {
 	c.Pace.Urgent, c.Pace.Waiting, c.Pace.Growing, c.Quiet.PutOff = false, -1, false, false
+	if c.Config.Observes() {
+		return
+	}
 	if c.Snapshot != nil && c.LastErr == nil {
 		act.Act(c, c.Snapshot)
 		hold.SyncHolds(c, c.Snapshot)
@@ -103,7 +120,9 @@ func decide(c *state.Core) {
 // configured takes over a changed configuration or strategy.
 func configured(c *state.Core, in msg.Configuration) {
 	if in.Config != nil {
+		mode := c.Config.Mode // changes only with a restart
 		c.Config = *in.Config
+		c.Config.Mode = mode
 		c.ConfigRead = time.Time{} // also read Slurm's configuration again
 	}
 	c.Strategy = in.Strategy

@@ -38,7 +38,7 @@ func rested(c *state.Core, polled, configRead time.Time) {
 
 // still does what [Core.Still] says.
 func still(c *state.Core) (until time.Time) {
-	if c.Moves || unsettled(c) || unseen(c) {
+	if c.Config.Observes() || c.Moves || unsettled(c) || unseen(c) {
 		return time.Time{}
 	}
 	until = c.Pace.Begun.Add(longestRest)

@@ -1,9 +1,15 @@
 package recorder
 
 import (
+	"crypto/hmac"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
+	"os"
+	"path/filepath"
 	"reflect"
 	"regexp"
 	"strings"
@@ -136,4 +142,37 @@ func each(r io.Reader, version string, begin func(Start) error, see func(*Step) 
 			return err
 		}
 	}
+}
+
+// Names replaces single names by words that depend on a key: the same name becomes the same word in every file that
+// is written with that key, and no memory is needed. Nil replaces nothing.
+type Names struct{ key []byte }
+
+// LoadNames returns the names of the key in a file. It makes the file if there is none.
+func LoadNames(file string) (*Names, error) {
+	key, err := os.ReadFile(file)
+	if errors.Is(err, os.ErrNotExist) {
+		key = make([]byte, sha256.Size)
+		_, _ = rand.Read(key) // never fails
+		if err = os.MkdirAll(filepath.Dir(file), 0o700); err == nil {
+			err = os.WriteFile(file, key, 0o600)
+		}
+	}
+	if err == nil && len(key) < sha256.Size {
+		err = errors.New("too short: remove it, and names get other words from then on")
+	}
+	if err != nil {
+		return nil, fmt.Errorf("key of masked names: %w", err)
+	}
+	return &Names{key}, nil
+}
+
+// Word returns the word for a name of some kind, such as user. Root stays, as in [Mask].
+func (n *Names) Word(kind, name string) string {
+	if n == nil || name == "" || name == "root" {
+		return name
+	}
+	h := hmac.New(sha256.New, n.key)
+	h.Write([]byte(kind + "\x00" + name))
+	return kind + "-" + hex.EncodeToString(h.Sum(nil)[:5])
 }

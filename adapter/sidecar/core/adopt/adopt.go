@@ -30,6 +30,10 @@ func Restore(c *state.Core, books msg.Books) {
 	for _, k := range books.Known {
 		c.Known[slurmctl.JobID(k.SlurmID)] = k
 	}
+	if c.Config.Observes() {
+		restoreUndriven(c, books)
+		return
+	}
 	for _, b := range books.Active {
 		j := restored(c, b)
 		if SetAside(c, j.BaseID(), j.Submitted) != "" {

@@ -383,7 +383,7 @@ func Clean(c *state.Core, s *state.Snapshot) {
 // outlived reports whether a Slurm job is an expander whose base job has ended or does not
 // want it.
 func outlived(c *state.Core, s *state.Snapshot, r *slurmctl.Job) bool {
-	if r.State == slurmctl.Completing || r.Ended() || !plan.IsExpander(c, r) {
+	if c.Config.Observes() || r.State == slurmctl.Completing || r.Ended() || !plan.IsExpander(c, r) {
 		return false
 	}
 	own, _ := state.ParseHoldName(r.Name)

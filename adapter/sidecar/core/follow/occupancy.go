@@ -37,7 +37,10 @@ func Foreign(c *state.Core, s *state.Snapshot, origin int64) *msg.Occupancy {
 	slurm.AddNodes(c, o, s)
 	addStock(c, o, s)
 	others := maps.Clone(s.Reservations)
-	maps.DeleteFunc(others, func(_ string, r slurmctl.Reservation) bool { _, ours := state.ParseHold(r); return ours })
+	maps.DeleteFunc(others, func(_ string, r slurmctl.Reservation) bool {
+		_, ours := state.ParseHold(r)
+		return ours && !c.Config.Observes()
+	})
 	for _, name := range state.SortedKeys(others) {
 		r := others[name]
 		for _, name := range r.Nodes {

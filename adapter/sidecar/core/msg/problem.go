@@ -35,6 +35,7 @@ type ProblemBatch struct {
 // ProblemJob holds a job of a batch; id 0: a stock job.
 type ProblemJob struct {
 	ID       slurmctl.JobID
+	Stock    slurmctl.JobID    `codec:"-"` // set if the plan of this stock job is wanted
 	Profiles []planner.Profile // the job gets one of these
 	Molds    []int             // indices of these alternatives of a moldable job; nil: there is no choice
 	Limited  bool              // the job has its own expand limit
@@ -71,8 +72,16 @@ type Planned struct {
 	// replanned now and then (planner.Pool.PlanAgain).
 	Drifts bool
 
+	Stock []PlannedStart `codec:"-"` // of stock jobs whose plan is wanted
+
 	Last []*planner.Last `codec:"-"` // last plan of every batch, for the next problem
 	Made []*Made         `codec:"-"` // result of every batch; nil: not known
+}
+
+// PlannedStart holds when a stock job will start, in Unix seconds by the machine's clock; 0: it cannot be planned.
+type PlannedStart struct {
+	Job   slurmctl.JobID
+	Start int64
 }
 
 // PlannedJob holds the plan of an evolving job, or in words why there is none.
@@ -125,6 +134,13 @@ func (p *Problem) Plan(with Planner) Planned {
 				all.Jobs = append(all.Jobs, now.jobs[k].PlannedJob)
 			} else if one.Unfit == "" && one.Start <= 0 {
 				all.Drifts = true
+			}
+			if id := b.Jobs[k].Stock; id != 0 {
+				start := PlannedStart{Job: id}
+				if one.Unfit == "" {
+					start.Start = one.Start + p.Occupied.Origin + int64(p.Skew/time.Second)
+				}
+				all.Stock = append(all.Stock, start)
 			}
 		}
 	}

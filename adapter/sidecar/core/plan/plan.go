@@ -50,7 +50,10 @@ func Candidates(c *state.Core, s *state.Snapshot, now int64) []slurm.Candidate {
 		cand.Exceeds = exceeds[j.UID]
 		list = append(list, cand)
 	}
-	if len(list) > 0 {
+	if c.Config.Observes() {
+		lowest = slurm.Turn{Tier: math.MinInt}
+	}
+	if len(list) > 0 || c.Config.Observes() {
 		list = append(list, StockCandidates(c, s, now, lowest)...)
 	}
 	slices.SortStableFunc(list, MoreUrgent)

@@ -38,6 +38,9 @@ func ProblemBatch(c *state.Core, s *state.Snapshot, o *msg.Occupancy, b *batch) 
 	all := msg.ProblemBatch{Rank: b.rank, Present: -1}
 	for _, cand := range b.Jobs {
 		j := msg.ProblemJob{Profiles: cand.Profiles(), Molds: cand.Molds}
+		if c.Config.Observes() {
+			j.Stock = cand.Record.ID
+		}
 		if cand.Job != nil {
 			j.ID, j.Limited = cand.Job.BaseID(), cand.Job.ExpandLimit != 0
 		}

@@ -5,6 +5,7 @@ import (
 
 	"github.com/evoslurm/evoslurm/adapter/api"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/act"
+	"github.com/evoslurm/evoslurm/adapter/sidecar/core/adopt"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/follow"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/hold"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/lend"
@@ -18,7 +19,11 @@ import (
 
 // Called handles a new call.
 func Called(c *state.Core, in msg.Call) {
-	if err := tooMany(c, in); err != nil {
+	err := tooMany(c, in)
+	if c.Config.Observes() {
+		err = api.Errorf(api.ErrUnavailable, "%v", adopt.ErrObserving)
+	}
+	if err != nil {
 		c.Emit(msg.Reply{ID: in.ID, Change: &api.Change{Job: in.Job, Plan: []api.Span{}}, Err: err})
 		return
 	}

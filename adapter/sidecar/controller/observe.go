@@ -1,0 +1,40 @@
+package controller
+
+import (
+	"time"
+
+	"github.com/evoslurm/evoslurm/adapter/sidecar/core/msg"
+	"github.com/evoslurm/evoslurm/adapter/sidecar/drive"
+	"github.com/evoslurm/evoslurm/adapter/sidecar/observed"
+	"github.com/evoslurm/evoslurm/slurmctl"
+)
+
+// observe makes a controller that changes nothing in Slurm, and records what happens there.
+func (c *Controller) observe() (err error) {
+	if c.watcher, err = observed.NewWatcher(c.cfg, c.version, time.Now()); err != nil {
+		return err
+	}
+	c.watcher.Warn(func(err error) { c.log.WithError(err).Warn("days are not recorded") })
+	c.driver.Slurm = drive.ReadOnly(c.driver.Slurm, func(what string) {
+		c.log.WithField("action", what).Error("refused to change Slurm: the sidecar only observes; please report this")
+	})
+	before := c.slurm.Ran
+	c.slurm.Ran = func(r slurmctl.Ran) {
+		c.watcher.Command(r.Args[0])
+		if before != nil {
+			before(r)
+		}
+	}
+	c.log.WithField("record", c.cfg.ObserveDir()).Info("observing: nothing is changed in Slurm (mode: observe)")
+	return nil
+}
+
+// watch gives an input to the watcher.
+func (c *Controller) watch(in msg.Input) {
+	if o, ok := in.(msg.Observation); ok {
+		took := c.clock.now().Sub(o.Begun)
+		c.watcher.See(time.Now().Add(-took), took, in)
+		return
+	}
+	c.watcher.See(time.Time{}, 0, in)
+}
