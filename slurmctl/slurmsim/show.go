@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/evoslurm/evoslurm/slurmctl"
@@ -195,6 +196,16 @@ func (c *Cluster) KeptIdle() int {
 	kept.and(c.Up)
 	kept.minus(c.Completing)
 	return kept.count()
+}
+
+// Reserved returns how many nodes the reservations with a prefix have, added up.
+func (c *Cluster) Reserved(prefix string) (nodes int) {
+	for _, r := range c.Reservations {
+		if strings.HasPrefix(r.Name, prefix) {
+			nodes += r.Set.count()
+		}
+	}
+	return nodes
 }
 
 // Revoked lists the nodes of a running job on which none of its steps can start now, because the

@@ -19,6 +19,7 @@ import (
 type checks struct {
 	*stage
 	heldBack heldBack
+	held     held
 	beyond   time.Duration // when a user last exceeded the shares of holds
 	alive    alive
 	texts    map[*string]nodesText // of lists of nodes, by where they are
@@ -205,6 +206,7 @@ func (h *checks) checkEnd() {
 	if open := len(h.s.Database.Intents); open > 0 && h.s.Running() {
 		h.blame(fmt.Errorf("%d intents are not settled", open))
 	}
+	h.checkLedger()
 }
 
 // checkApps checks that applications got in every step what their profiles say.

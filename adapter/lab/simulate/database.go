@@ -20,6 +20,16 @@ type Database struct {
 	Intents    map[int64]row.Intent
 	LastIntent int64 // intent
 	Events     []Event
+
+	Holds    map[int64]row.Hold // the ledger: by ID, by step, and by Slurm ID
+	Promises map[PromiseKey]row.Promise
+	Delays   map[uint32]row.Delay
+}
+
+// PromiseKey is the key of a promise: its job's row and its step.
+type PromiseKey struct {
+	Job  int64
+	Step int
 }
 
 // Event is a row of the event log.
@@ -32,7 +42,7 @@ type Event struct {
 
 // NewDatabase returns an empty one.
 func NewDatabase() *Database {
-	return &Database{Jobs: map[int64]msg.BookedJob{}, Intents: map[int64]row.Intent{}}
+	return &Database{Jobs: map[int64]msg.BookedJob{}, Intents: map[int64]row.Intent{}, Holds: map[int64]row.Hold{}, Promises: map[PromiseKey]row.Promise{}, Delays: map[uint32]row.Delay{}}
 }
 
 // write writes the rows and intents of a step and reports whether it could.
@@ -67,6 +77,12 @@ func (d *Database) write(effects []msg.Effect) (ok bool) {
 				detail = fmt.Appendf(nil, "%q", err)
 			}
 			d.Events = append(d.Events, Event{e.Job, e.At, e.Kind, string(detail)})
+		case msg.SaveHold:
+			d.Holds[e.Hold.ID] = e.Hold
+		case msg.SavePromise:
+			d.Promises[PromiseKey{e.Promise.Job, e.Promise.Step}] = e.Promise
+		case msg.SaveDelay:
+			d.Delays[e.Delay.SlurmID] = e.Delay
 		case msg.Settle:
 			delete(d.Intents, e.Intent)
 		case msg.Task:
@@ -98,6 +114,9 @@ func (d *Database) books() msg.Books {
 		if j.Job.State == row.Ended {
 			b.Ended = append(b.Ended, j)
 		} else {
+			if p := d.Promises[PromiseKey{id, j.Job.Step + 1}]; p.Outcome == "" {
+				j.Open = p
+			}
 			b.Active = append(b.Active, j)
 		}
 	}
@@ -105,6 +124,16 @@ func (d *Database) books() msg.Books {
 		return cmp.Or(x.Job.Ended.Compare(y.Job.Ended), cmp.Compare(x.Job.ID, y.Job.ID))
 	})
 	b.Ended = b.Ended[max(len(b.Ended)-msg.MostEnded, 0):]
+	for _, id := range slices.Sorted(maps.Keys(d.Holds)) {
+		if b.LastHold = id; d.Holds[id].Ended.IsZero() {
+			b.Holds = append(b.Holds, d.Holds[id])
+		}
+	}
+	for _, id := range slices.Sorted(maps.Keys(d.Delays)) {
+		if d.Delays[id].Settled.IsZero() {
+			b.Delays = append(b.Delays, d.Delays[id])
+		}
+	}
 	for _, id := range slices.Sorted(maps.Keys(d.Intents)) {
 		b.Intents = append(b.Intents, d.Intents[id])
 	}

@@ -9,7 +9,7 @@
 //	words.go     the words of scripts: submit.go for users, site.go for the cluster and its
 //	             administrators, faults.go, sluggish.go, and lost.go for what fails
 //	check.go     what must hold in every history, also delays (delay.go), what the core promises to leave
-//	             (promise.go), and that jobs make progress
+//	             (promise.go), the ledger (ledger.go), and that jobs make progress
 //	             once a storm is over (alive.go)
 //	stage.go     what a history is about: its jobs, and what is wrong with them
 //	experiment.go whole workloads and their outcome, with checkpoints (checkpoint.go)

@@ -151,6 +151,7 @@ func (h *history) watch(_ time.Time, inputs []msg.Input, effects []msg.Effect) {
 	}
 	h.checks.asks, h.checks.still = onlyAsks(effects), h.promise.kept
 	h.checks.checkThreshold(effects)
+	h.checks.held.count(h.s.Cluster.Elapsed(), h.s.Cluster.Reserved("evo_"))
 	h.follow(effects)
 	if h.out == io.Discard {
 		return

@@ -44,7 +44,7 @@ func (h *history) checkPromise(now time.Time, inputs []msg.Input, effects []msg.
 	}
 	for _, e := range effects {
 		switch e.(type) {
-		case msg.Poll, msg.PollNodes, msg.Plan, msg.Resize, msg.Wake:
+		case msg.Poll, msg.PollNodes, msg.Plan, msg.Resize, msg.Wake, msg.SaveDelay: // what is measured is no decision
 			continue
 		}
 		if !p.until.IsZero() {

@@ -38,6 +38,7 @@ func (h *history) words() map[string]doing {
 		"stop":     named(func(name string) { h.stopped[name] = true }), // a user stops every salloc that runs in the user's name
 		"tell":     named(h.tell),                                       // what evosqueue says of it
 		"price":    named(h.price),                                      // what evosacct shows of it
+		"ledger":   named(h.ledger),                                     // the rows of its holds and promises, and of stock jobs that these delay
 		"peek":     named(h.peek),                                       // the answer to evosctl peek
 
 		// administrators

@@ -27,6 +27,8 @@ var Messages = []any{
 	// results of commands
 	(*slurmctl.Job)(nil), msg.Grown{}, []msg.Part(nil), []slurmctl.Job(nil), msg.Asked{}, msg.Scripted{}, (*slurmctl.Limits)(nil),
 	map[slurmctl.JobID]time.Time(nil), time.Duration(0),
+	// effects added later
+	msg.SaveHold{}, msg.SavePromise{}, msg.SaveDelay{},
 }
 
 // Parts lists what messages and the core's state hold behind interfaces.

@@ -4,11 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/sirupsen/logrus"
 
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/msg"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/store"
+	"github.com/evoslurm/evoslurm/adapter/sidecar/store/row"
 	"github.com/evoslurm/evoslurm/slurmctl"
 )
 
@@ -118,18 +120,7 @@ func (b *books) writeOne(tx *store.Store, e msg.Effect) error {
 	ctx := b.ctx
 	switch e := e.(type) {
 	case msg.AddJob:
-		job := e.Job
-		err := tx.UpdateJob(ctx, &job)
-		if !e.Again {
-			err = tx.AddJob(ctx, &job)
-		}
-		if err == nil {
-			err = tx.SetParts(ctx, job.ID, e.Parts)
-		}
-		if err == nil && e.Bound != "" {
-			err = tx.SetBound(ctx, job.ID, e.Bound)
-		}
-		return err
+		return addJob(ctx, tx, e)
 	case msg.SaveJob:
 		return tx.UpdateJob(ctx, &e.Job)
 	case msg.SaveProfile:
@@ -140,6 +131,12 @@ func (b *books) writeOne(tx *store.Store, e msg.Effect) error {
 		return tx.SetAllocation(ctx, e.Job, e.Step, e.At, e.Nodes, e.NodeList)
 	case msg.AddEvent:
 		return tx.AddEvent(ctx, e.Job, e.At, e.Kind, e.Detail)
+	case msg.SaveHold:
+		return tx.SaveHold(ctx, e.Hold)
+	case msg.SavePromise:
+		return tx.SavePromise(ctx, e.Promise)
+	case msg.SaveDelay:
+		return tx.SaveDelay(ctx, e.Delay)
 	case msg.Settle:
 		return tx.Settle(ctx, e.Intent, e.At, e.Err)
 	case msg.Task:
@@ -147,6 +144,22 @@ func (b *books) writeOne(tx *store.Store, e msg.Effect) error {
 		return err
 	}
 	return fmt.Errorf("database: unknown entry %T", e)
+}
+
+// addJob writes a new job, or one that was considered ended.
+func addJob(ctx context.Context, tx *store.Store, e msg.AddJob) error {
+	job := e.Job
+	err := tx.UpdateJob(ctx, &job)
+	if !e.Again {
+		err = tx.AddJob(ctx, &job)
+	}
+	if err == nil {
+		err = tx.SetParts(ctx, job.ID, e.Parts)
+	}
+	if err == nil && e.Bound != "" {
+		err = tx.SetBound(ctx, job.ID, e.Bound)
+	}
+	return err
 }
 
 // check reports an error of the store; one that lasts, once.
@@ -176,6 +189,11 @@ func (b *books) read() (all msg.Books, err error) {
 	if all.Active, err = b.readJobs(active); err != nil {
 		return all, err
 	}
+	for i, j := range all.Active {
+		if all.Active[i].Open, err = b.open(j.Job); err != nil {
+			return all, err
+		}
+	}
 	ended, err := st.EndedJobs(ctx, msg.MostEnded)
 	if err != nil {
 		return all, err
@@ -186,11 +204,28 @@ func (b *books) read() (all msg.Books, err error) {
 	if all.Known, all.LastRow, err = st.Known(ctx); err != nil {
 		return all, err
 	}
+	if all.Holds, all.LastHold, err = st.OpenHolds(ctx); err != nil {
+		return all, err
+	}
+	if all.Delays, err = st.OpenDelays(ctx); err != nil {
+		return all, err
+	}
 	if all.Intents, err = st.OpenIntents(ctx); err != nil {
 		return all, err
 	}
 	all.LastIntent, err = st.LastIntent(ctx)
 	return all, err
+}
+
+// open returns the open promise of a job's next growth.
+func (b *books) open(j store.Job) (row.Promise, error) {
+	promises, err := b.store.Promises(b.ctx, j.ID)
+	for _, p := range promises {
+		if p.Outcome == "" && p.Step == j.Step+1 {
+			return p, err
+		}
+	}
+	return row.Promise{}, err
 }
 
 // readJobs reads the database's jobs.
@@ -224,4 +259,23 @@ func (b *books) readJobs(rows []*store.Job) ([]msg.BookedJob, error) {
 		all[i] = j
 	}
 	return all, nil
+}
+
+// pruneEvery is how often rows of the ledger that are too old or too many are dropped.
+const pruneEvery = 6 * time.Hour
+
+// pruneLedger keeps the ledger within its bounds until ctx ends.
+func (c *Controller) pruneLedger(ctx context.Context) {
+	ticker := time.NewTicker(pruneEvery)
+	defer ticker.Stop()
+	for {
+		if err := c.store.Prune(ctx, time.Now()); err != nil && ctx.Err() == nil {
+			c.log.WithError(err).Warn("cannot drop old rows of the ledger")
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C:
+		}
+	}
 }

@@ -160,6 +160,7 @@ func (c *Controller) Run(ctx context.Context) error {
 		c.core.NoteIn(&msg.Handling{})
 		c.at.close()
 	}()
+	c.all.Go(func() { c.pruneLedger(c.pollCtx) })
 	inputs := []msg.Input{books}
 	timer := time.NewTimer(0)
 	defer timer.Stop()
@@ -241,6 +242,10 @@ func (c *Controller) step(inputs ...msg.Input) (wake time.Time) {
 				c.calls.reply(e)
 			case msg.AddEvent:
 				c.Metrics.Event(e.Job, e.At, e.Kind, e.Detail)
+			case msg.SavePromise:
+				c.Metrics.Promise(e.Promise)
+			case msg.SaveDelay:
+				c.Metrics.Delay(e.Delay)
 			case msg.Log:
 				c.write(e)
 			case msg.Wake:

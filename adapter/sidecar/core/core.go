@@ -75,6 +75,7 @@ func cycle(c *state.Core, s *state.Snapshot) {
 	follow.FollowPlans(c, s)
 	hold.WatchDelays(c, s)
 	hold.Price(c, s)
+	hold.MeasureDelays(c, s)
 	follow.Plan(c, s)
 }
 

@@ -16,6 +16,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"github.com/evoslurm/evoslurm/adapter/api"
+	"github.com/evoslurm/evoslurm/adapter/sidecar/store/row"
 	"github.com/evoslurm/evoslurm/slurmctl"
 )
 
@@ -69,6 +70,8 @@ type Metrics struct {
 	events, ended                    *prometheus.CounterVec
 	growthLate, growthWait, startLag prometheus.Histogram
 	idleTime, gaveWay                prometheus.Counter
+	promises                         *prometheus.CounterVec
+	delayed, delayedTime             prometheus.Counter
 	planned                          prometheus.Gauge
 
 	mu    sync.Mutex
@@ -105,16 +108,37 @@ func New(source func() Sight) *Metrics {
 		startLag:    late("start_late_seconds", "How much later than planned jobs were started."),
 		idleTime:    prometheus.NewCounter(prometheus.CounterOpts{Namespace: "evoslurm", Name: "held_idle_node_seconds_total", Help: "Node-seconds of idle nodes that holds kept from jobs that waited, from the moment of holding on."}),
 		gaveWay:     prometheus.NewCounter(prometheus.CounterOpts{Namespace: "evoslurm", Name: "promises_gave_way_total", Help: "Promises of growths that lapsed for stock jobs which would have started later than max_delay allows."}),
+		promises:    counter("promises_total", "Promises of growths that were decided, by outcome: kept, late by 10 s or more, broken, or not reached by the job.", "outcome"),
+		delayed:     prometheus.NewCounter(prometheus.CounterOpts{Namespace: "evoslurm", Name: "stock_jobs_delayed_total", Help: "Stock jobs that started later because of holds."}),
+		delayedTime: prometheus.NewCounter(prometheus.CounterOpts{Namespace: "evoslurm", Name: "stock_jobs_delayed_seconds_total", Help: "By how much these started later, added up."}),
 		planned:     prometheus.NewGauge(prometheus.GaugeOpts{Namespace: "evoslurm", Name: "last_plan_timestamp_seconds", Help: "When the last plan was made; 0: never."}),
 	}
-	m.registry.MustRegister(m, m.cycle, m.commands, m.commandTime, m.events, m.ended, m.growthLate, m.growthWait, m.startLag, m.idleTime, m.gaveWay, m.planned)
+	m.registry.MustRegister(m, m.cycle, m.commands, m.commandTime, m.events, m.ended, m.growthLate, m.growthWait, m.startLag, m.idleTime, m.gaveWay, m.planned, m.promises, m.delayed, m.delayedTime)
 	for _, kind := range kinds { // a counter that is not there cannot be seen to rise
 		m.events.WithLabelValues(kind)
 	}
 	for _, state := range ends {
 		m.ended.WithLabelValues(state)
 	}
+	for _, outcome := range []string{row.PromiseKept, row.PromiseLate, row.PromiseBroken, row.PromiseNotReached} {
+		m.promises.WithLabelValues(outcome)
+	}
 	return m
+}
+
+// Promise counts a promise once it is decided.
+func (m *Metrics) Promise(p row.Promise) {
+	if p.Outcome != "" {
+		m.promises.WithLabelValues(p.Outcome).Inc()
+	}
+}
+
+// Delay counts a stock job that started later because of holds, once it has started.
+func (m *Metrics) Delay(d row.Delay) {
+	if !d.Settled.IsZero() && d.Seconds > 0 {
+		m.delayed.Inc()
+		m.delayedTime.Add(float64(d.Seconds))
+	}
 }
 
 // Command counts a command of Slurm.

@@ -24,6 +24,7 @@ import (
 // ended.
 func Restore(c *state.Core, books msg.Books) {
 	c.Work.Last, c.LastRow = books.LastIntent, books.LastRow
+	c.RestoreLedger(books)
 	for _, a := range books.Aside {
 		c.Aside[a.Job] = a
 	}
@@ -50,6 +51,7 @@ func Restore(c *state.Core, books msg.Books) {
 			parts = append(parts, msg.Part{ID: slurmctl.JobID(p.SlurmID), Step: p.Step, Nodes: expanded(p.NodeList)})
 		}
 		j.Consists(parts)
+		j.Promised(b.Open)
 		bindTo(j, b.Bound)
 		c.NotInFuture(j, c.Now)
 		if k := j.Step; k > 1 && k <= len(j.Plan) { // nodes given back when the step began; slurmd and the database both use whole seconds

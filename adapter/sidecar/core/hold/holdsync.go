@@ -39,7 +39,7 @@ func TakeReservations(c *state.Core, s *state.Snapshot) {
 	nameHolds(c)
 }
 
-// nameHolds finds out which job and step each hold belongs to.
+// nameHolds finds out which job and step each hold belongs to, and brings the ledger up to date.
 func nameHolds(c *state.Core) {
 	clear(c.HoldNames)
 	c.Ours = c.Ours[:0]
@@ -54,6 +54,7 @@ func nameHolds(c *state.Core) {
 			c.HoldNames[k] = h.Name
 		}
 	}
+	book(c)
 }
 
 // SetHold records that a hold was created or changed.
@@ -64,6 +65,9 @@ func SetHold(c *state.Core, r slurmctl.Reservation) {
 
 // ForgetHold records that a hold was given up.
 func ForgetHold(c *state.Core, name string) {
+	if b := c.Ledger[name]; b != nil {
+		b.GivenUp, b.Refused = true, c.Unwilling[name]
+	}
 	c.HoldChanged[name] = c.Now
 	delete(c.Reservations, name)
 	delete(c.HeldSince, name)

@@ -12,7 +12,7 @@ import (
 	"github.com/evoslurm/evoslurm/adapter/sidecar/store/row"
 )
 
-// What a promise costs other jobs is counted for the job that got the promise: the node-seconds of idle
+// What a promise costs other jobs is counted for the job that got the promise, and for the hold: the node-seconds of idle
 // nodes that a hold keeps from a waiting job that could run there. They count as soon as the hold is there,
 // since a job that would not end before the hold's time cannot start from then on. A poll shows which nodes
 // these are; the seconds until the next poll count for them.
@@ -20,6 +20,7 @@ import (
 // keeper is the first hold on an unused node.
 type keeper struct {
 	job   *state.Job // nil: none
+	row   *state.Booked
 	start int64
 }
 
@@ -30,15 +31,30 @@ const priceEvery = time.Minute
 func Charge(c *state.Core, at time.Time) {
 	passed := at.Sub(msg.Later(c.Prices.Since, c.Awake)).Milliseconds()
 	c.Prices.Since = at
+	if passed <= 0 {
+		return
+	}
 	for _, k := range c.Prices.Kept {
-		j := k.Job
-		if passed <= 0 {
-			continue
+		k.Job.HeldIdleRest += passed * int64(k.Nodes)
+		if k.Row.Idle += passed * int64(k.Nodes); !k.Row.Ended.IsZero() {
+			c.SaveHold(k.Row) // it was given up since
 		}
-		j.HeldIdleRest += passed * int64(k.Nodes)
-		if j.State != row.Ended && c.Reached(c.Now, j.PricedAt.Add(priceEvery)) {
+	}
+	for _, k := range c.Prices.Kept {
+		if j := k.Job; j.State != row.Ended && c.Reached(c.Now, j.PricedAt.Add(priceEvery)) {
 			j.PricedAt = c.Now
-			c.Save(j)
+			savePrice(c, j)
+		}
+	}
+}
+
+// savePrice saves what was counted for a job, in all and by its holds.
+func savePrice(c *state.Core, j *state.Job) {
+	c.Save(j)
+	for _, k := range c.Prices.Kept {
+		if k.Job == j && k.Row.Ended.IsZero() {
+			k.Row.Count(c.Now)
+			c.SaveHold(k.Row)
 		}
 	}
 }
@@ -50,11 +66,16 @@ func SavePrices(c *state.Core) {
 			c.Save(k.Job)
 		}
 	}
+	for _, name := range state.SortedKeys(c.Ledger) {
+		c.Ledger[name].Count(c.Now)
+		c.SaveHold(c.Ledger[name])
+	}
 }
 
 // Price finds the holds that keep idle nodes from waiting jobs.
 func Price(c *state.Core, s *state.Snapshot) {
 	c.Prices.Kept, c.Prices.Nodes = nil, 0
+	book(c) // jobs may have been adopted since
 	keepers := keepers(c, s)
 	if keepers == nil {
 		return
@@ -64,11 +85,11 @@ func Price(c *state.Core, s *state.Snapshot) {
 		if !is {
 			continue
 		}
-		j := keepers[n].job
-		i := slices.IndexFunc(c.Prices.Kept, func(k state.Keeping) bool { return k.Job == j })
+		by := keepers[n]
+		i := slices.IndexFunc(c.Prices.Kept, func(k state.Keeping) bool { return k.Row == by.row })
 		if i < 0 {
 			i = len(c.Prices.Kept)
-			c.Prices.Kept = append(c.Prices.Kept, state.Keeping{Job: j})
+			c.Prices.Kept = append(c.Prices.Kept, state.Keeping{Job: by.job, Row: by.row})
 		}
 		c.Prices.Kept[i].Nodes++
 		c.Prices.Nodes++
@@ -94,7 +115,7 @@ func keepers(c *state.Core, s *state.Snapshot) (keepers []keeper) {
 				keepers = make([]keeper, len(s.Nodes))
 			}
 			if k := &keepers[n]; k.job == nil || r.Start.Unix() < k.start {
-				*k = keeper{j, r.Start.Unix()}
+				*k = keeper{j, c.Ledger[h.Name], r.Start.Unix()}
 			}
 		}
 	}

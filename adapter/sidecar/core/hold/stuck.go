@@ -22,8 +22,8 @@ import (
 // Stay records that a job began to run in a hold and stays there.
 func Stay(c *state.Core, name string) {
 	if r, ok := c.Reservations[name]; ok {
-		ForgetHold(c, name)
 		c.StuckHolds[name] = r
+		ForgetHold(c, name)
 	}
 }
 

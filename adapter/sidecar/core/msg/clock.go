@@ -39,6 +39,14 @@ func (c Clock) Wall(t time.Time) time.Time {
 	return t.Add(c.Skew)
 }
 
+// FromWall translates a Unix second of the machine's clock to the core's; 0 is none.
+func (c Clock) FromWall(second int64) time.Time {
+	if second <= 0 {
+		return time.Time{}
+	}
+	return time.Unix(second, 0).Add(-c.Skew)
+}
+
 // WallSecond does what wall does for a Unix second. It leaves 0, which means none.
 func (c Clock) WallSecond(s int64) int64 {
 	if s == 0 {
@@ -106,17 +114,31 @@ func (c Clock) Out(e Effect) Effect {
 	case Settle:
 		e.At = c.Wall(e.At)
 		return e
+	case SaveHold:
+		c.out(&e.Hold.Planned, &e.Hold.Made, &e.Hold.Changed, &e.Hold.Begun, &e.Hold.Ended, &e.Hold.Counted)
+		return e
+	case SavePromise:
+		c.out(&e.Promise.At, &e.Promise.Asked, &e.Promise.Decided)
+		return e
+	case SaveDelay:
+		c.out(&e.Delay.Submitted, &e.Delay.Since, &e.Delay.Could, &e.Delay.Settled)
+		return e
 	case Task:
 		return c.outTask(e)
 	}
 	return e
 }
 
-// outJob does what out does, for the row of a job.
-func (c Clock) outJob(j row.Job) row.Job {
-	for _, t := range []*time.Time{&j.Submitted, &j.Begin, &j.Started, &j.StepStarted, &j.StepEnded, &j.Ended, &j.Behind} {
+// out translates times to the machine's clock.
+func (c Clock) out(times ...*time.Time) {
+	for _, t := range times {
 		*t = c.Wall(*t)
 	}
+}
+
+// outJob does what out does, for the row of a job.
+func (c Clock) outJob(j row.Job) row.Job {
+	c.out(&j.Submitted, &j.Begin, &j.Started, &j.StepStarted, &j.StepEnded, &j.Ended, &j.Behind)
 	j.Offers = slices.Clone(j.Offers)
 	for i := range j.Offers {
 		o := &j.Offers[i]

@@ -29,6 +29,9 @@ type Books struct {
 	LastRow    int64
 	Intents    []row.Intent // never settled
 	LastIntent int64
+	Holds      []row.Hold     // rows of holds that were not given up
+	LastHold   int64          // highest ID of such a row, given up or not
+	Delays     []row.Delay    // of stock jobs that waited
 	Aside      []Aside        // jobs to set aside
 	Doubt      slurmctl.JobID // job being handled when the previous process ended, if that proves nothing; 0 if none
 }
@@ -40,4 +43,5 @@ type BookedJob struct {
 	Past  []row.Span
 	Parts []row.Part
 	Bound string // the nodes that the job may have, as the user listed them
+	Open  row.Promise
 }

@@ -55,6 +55,12 @@ type (
 		Kind   string
 		Detail any
 	}
+	// SaveHold saves a row of the ledger of holds.
+	SaveHold struct{ Hold row.Hold }
+	// SavePromise saves a row of the ledger of promises.
+	SavePromise struct{ Promise row.Promise }
+	// SaveDelay saves a row of the ledger of delays.
+	SaveDelay struct{ Delay row.Delay }
 	// Settle saves the outcome of an intent; "": it worked.
 	Settle struct {
 		Intent int64
@@ -77,6 +83,12 @@ func (SavePlan) effect() {}
 
 func (AddEvent) effect() {}
 
+func (SaveHold) effect() {}
+
+func (SavePromise) effect() {}
+
+func (SaveDelay) effect() {}
+
 func (Settle) effect() {}
 
 func (AddJob) write() {}
@@ -92,6 +104,12 @@ func (SaveAllocation) write() {}
 func (SavePlan) write() {}
 
 func (AddEvent) write() {}
+
+func (SaveHold) write() {}
+
+func (SavePromise) write() {}
+
+func (SaveDelay) write() {}
 
 func (Settle) write() {}
 

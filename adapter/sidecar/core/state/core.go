@@ -120,6 +120,8 @@ type Holds struct {
 	HoldsOpen    bool                            // see cannotClose
 	Intruders    map[slurmctl.JobID]Intrusion    // jobs in holds that are for other jobs
 	Delays       delays                          // stock jobs that holds keep from starting
+	Ledger       map[string]*Booked              // rows of the holds that are there, by name
+	LastHold     int64                           // highest ID of a row
 }
 
 // underway holds requests without an outcome yet, and when to poll again.
@@ -143,8 +145,8 @@ func New(site msg.Site, cfg config.Config, strategy msg.Strategy, now time.Time)
 		Jobs: Jobs{ByID: map[slurmctl.JobID]*Job{}, Coming: map[slurmctl.JobID]uint32{}, Refused: map[slurmctl.JobID]Refused{},
 			Known: map[slurmctl.JobID]row.Known{}, Scripts: map[slurmctl.JobID]*Script{}, Asked: map[slurmctl.JobID]*RequestRead{}, Unsaved: map[*Job]bool{}, Aside: map[slurmctl.JobID]msg.Aside{}},
 		Holds: Holds{Reservations: map[string]slurmctl.Reservation{}, StuckHolds: map[string]slurmctl.Reservation{}, HeldSince: map[string]time.Time{}, HoldNames: map[HoldKey]string{},
-			HoldChanged: map[string]time.Time{}, Unwilling: map[string]bool{}, Intruders: map[slurmctl.JobID]Intrusion{},
-			Delays: delays{Jobs: map[slurmctl.JobID]*HeldUp{}, Distrusted: map[uint32]time.Time{}}},
+			HoldChanged: map[string]time.Time{}, Ledger: map[string]*Booked{}, Unwilling: map[string]bool{}, Intruders: map[slurmctl.JobID]Intrusion{},
+			Delays: delays{Jobs: map[slurmctl.JobID]*HeldUp{}, Distrusted: map[uint32]time.Time{}, Late: map[slurmctl.JobID]*row.Delay{}}},
 	}
 	c.Log.C = c
 	c.Power.SetSaving(slurmctl.Config{})
@@ -191,7 +193,7 @@ func SortedKeys[V any](m map[string]V) []string {
 
 // quiet holds facts about the last cycle for [core.still].
 type quiet struct {
-	Acted    time.Time // the last step that heard of, or asked for, more than polls and plans
+	Acted    time.Time // the last step that heard of, or asked for, more than polls, plans, and measured delays
 	Refitted bool      // the cycle replanned a running job from its time on
 	PutOff   bool      // a chore had no allowance
 }
@@ -208,7 +210,7 @@ func (q *quiet) Note(now time.Time, inputs []msg.Input, effects []msg.Effect) {
 	}
 	for _, e := range effects {
 		switch e.(type) {
-		case msg.Poll, msg.PollNodes, msg.Plan, msg.Resize:
+		case msg.Poll, msg.PollNodes, msg.Plan, msg.Resize, msg.SaveDelay:
 		default:
 			q.Acted = now
 			return

@@ -80,6 +80,7 @@ type Promise struct {
 	ForgoneIn   int
 	YieldedTo   slurmctl.JobID // job that is planned first in the current step, though this one had a promise; 0: none
 	Unplanned   string         // why the last attempt to replan its coming steps failed, in words
+	Open        row.Promise    // of its next growth, as far as it is known
 }
 
 // Warn records that the current step's overrun was logged.

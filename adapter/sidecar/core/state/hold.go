@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/evoslurm/evoslurm/adapter/sidecar/store/row"
 	"github.com/evoslurm/evoslurm/slurmctl"
 )
 
@@ -64,6 +65,9 @@ type delays struct {
 	Seen       uint64               // digest of what the last look saw
 	Again      time.Time            // the next look, even if nothing happens
 	Fits       bool                 // some stock job fitted on the idle nodes in the last look
+
+	Late     map[slurmctl.JobID]*row.Delay // pending stock jobs that are planned later because of holds
+	Measured time.Time                     // when these were planned last
 }
 
 // Copied returns a copy, for plans made outside the main loop.
@@ -73,6 +77,7 @@ func (d *delays) Copied() delays {
 	for id, h := range d.Jobs {
 		n.Jobs[id] = CopyOf(h)
 	}
+	n.Late = map[slurmctl.JobID]*row.Delay{}
 	return n
 }
 
@@ -123,9 +128,10 @@ type Intrusion struct {
 	Text string
 }
 
-// Keeping holds how many nodes the holds of a job keep from others.
+// Keeping holds how many nodes a hold keeps from others.
 type Keeping struct {
 	Job   *Job
+	Row   *Booked
 	Nodes int
 }
 

@@ -13,6 +13,7 @@ func (c *Core) Emit(e msg.Effect) { c.Effects = append(c.Effects, c.Out(e)) }
 func (c *Core) Event(j *Job, kind string, detail map[string]any) bool {
 	id := int64(0)
 	if j != nil {
+		c.watchPromise(j, kind, detail)
 		if t := j.told(kind); t != nil {
 			return c.causedEvent(j, t, kind, detail)
 		}
