@@ -54,7 +54,7 @@ type shell struct {
 var coded = codec.New(codec.Options{
 	Roots: []any{Checkpoint{}, input{}, tally{}, slurmsim.Cluster{}, memory{}, Database{}, shell{}},
 	Values: slices.Concat(codec.Parts, slurmsim.Parts,
-		[]any{submits{}, ticks{}, samePoll{}, calls{}, withdraws{}, script{}, (*listener)(nil), (*caller)(nil)}),
+		[]any{submits{}, drains{}, reserves{}, ticks{}, samePoll{}, calls{}, withdraws{}, script{}, (*listener)(nil), (*caller)(nil)}),
 	Special: map[reflect.Type]codec.Special{
 		reflect.TypeFor[*trial]():   codec.SpecialOf(func(*codec.Encoder, *trial) {}, func(d *codec.Decoder, x **trial) { *x, _ = d.With.(*trial) }),
 		reflect.TypeFor[*Sidecar](): codec.SpecialOf(func(*codec.Encoder, *Sidecar) {}, func(d *codec.Decoder, x **Sidecar) { *x = d.With.(*trial).sidecar }),

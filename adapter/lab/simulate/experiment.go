@@ -20,6 +20,7 @@ type Experiment struct {
 	Jobs     []Submission
 	Config   config.Config
 	Strategy planner.Strategy
+	Outages  []Outage
 
 	// EveryPoll makes the sidecar poll Slurm at every interval, even if nothing can have changed.
 	// The result is the same, but takes a hundred times as long.
@@ -60,6 +61,8 @@ type Submission struct {
 	User      int    // owner: 0, 1, …
 	Partition string // "" for the default one
 	First     bool   // stock job with a higher priority than others
+	Nice      int    // the higher, the later it starts
+	CPUs      int    // of every node, for a stock job; 0 for whole nodes
 }
 
 // Evolves reports whether it is an evolving job.
@@ -139,6 +142,9 @@ func (e Experiment) Run(ctx context.Context) (*Result, error) {
 			continue
 		}
 		t.cluster.Later(time.Duration(s.Submit)*time.Second, submits{t, j})
+	}
+	for i, o := range e.Outages {
+		o.plan(t.cluster, i)
 	}
 	if err := t.start(); err != nil {
 		return nil, err
@@ -233,7 +239,7 @@ func (t *trial) submit(j *subject) {
 	var id slurmctl.JobID
 	var err error
 	if j.Links = 1; s.Evolves() {
-		j.App = &App{User: user, Name: s.ID, Profile: s.Profile, ExpandLimit: s.ExpandLimit, Limit: limit, Partition: s.Partition, Alternatives: s.Alternatives, By: s.By, Demand: s.Demand}
+		j.App = &App{User: user, Name: s.ID, Profile: s.Profile, ExpandLimit: s.ExpandLimit, Limit: limit, Partition: s.Partition, Alternatives: s.Alternatives, By: s.By, Demand: s.Demand, Asks: slurmsim.Job{Nice: s.Nice}}
 		if s.Malleable() {
 			j.App.bend(s, t.cluster.Size())
 		}
@@ -246,11 +252,11 @@ func (t *trial) submit(j *subject) {
 		if limit == 0 {
 			limit = lasts + time.Minute
 		}
-		nice := 0
+		nice := s.Nice
 		if s.First {
-			nice = -mostUsers
+			nice -= mostUsers
 		}
-		id, err = t.cluster.Submit(slurmsim.Job{Nice: nice, User: user, Name: s.ID, Script: "#!/bin/bash\n", Partition: s.Partition, Nodes: s.Profile[0].Nodes,
+		id, err = t.cluster.Submit(slurmsim.Job{Nice: nice, User: user, Name: s.ID, Script: "#!/bin/bash\n", Partition: s.Partition, Nodes: s.Profile[0].Nodes, CPUs: s.CPUs,
 			TimeLimit: limit, Lasts: lasts})
 	}
 	if err != nil {
