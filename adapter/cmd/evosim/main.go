@@ -27,7 +27,7 @@ func main() {
 func newCommand() *cobra.Command {
 	traces := evosim.TraceCommand(sacct)
 	traces.AddCommand(injectCommand(), extractCommand())
-	cmd := evosim.New(linked, replayCommand(), runCommand(), sweepCommand(), espCommand(), evosim.BaselineCommand(sacct), traces, evosim.ReportCommand(sacct))
+	cmd := evosim.New(linked, replayCommand(), runCommand(), sweepCommand(), espCommand(), observedCommand(), evosim.BaselineCommand(sacct), traces, evosim.ReportCommand(sacct))
 	version.UsageFlag(cmd)
 	version.Arguments(cmd)
 	return cmd

@@ -1,7 +1,10 @@
 package main
 
 import (
+	"bytes"
+	"compress/gzip"
 	"context"
+	"errors"
 	"os"
 	"path/filepath"
 	"testing"
@@ -28,7 +31,8 @@ func TestMain(m *testing.M) {
 
 // TestScripts runs the command as a user does. $WORK/whole holds a recording of a sidecar that saw
 // a job grow, $WORK/cut.evorec its truncated file, $WORK/changed.evorec a modified one,
-// $WORK/other.evorec one of another version. $WORK/experiments is docs/experiments.
+// $WORK/other.evorec one of another version. $WORK/experiments is docs/experiments, $WORK/observed a
+// day that a sidecar has observed.
 func TestScripts(t *testing.T) {
 	whole := t.TempDir()
 	record(t, whole, version.Of(linked))
@@ -54,6 +58,9 @@ func TestScripts(t *testing.T) {
 		}
 		other := filepath.Join(env.WorkDir, "other")
 		record(t, other, "v9.9")
+		if err := observedDay(filepath.Join(env.WorkDir, "observed")); err != nil {
+			return err
+		}
 		return os.CopyFS(filepath.Join(env.WorkDir, "experiments"), os.DirFS("../../../docs/experiments"))
 	}})
 }
@@ -94,4 +101,17 @@ func TestBadInput(t *testing.T) {
 	if got := evosim.Run(context.Background(), newCommand(), []string{"replay", filepath.Join(t.TempDir(), "none")}, os.Stdin, os.Stdout, os.Stderr); got != 2 {
 		t.Errorf("exit status %d", got)
 	}
+}
+
+// observedDay makes a folder with the observed day that package lab/observed keeps.
+func observedDay(dir string) error {
+	const day = "2026-03-01.jsonl"
+	text, err := os.ReadFile("../../lab/observed/testdata/" + day)
+	if err != nil {
+		return err
+	}
+	var b bytes.Buffer
+	z := gzip.NewWriter(&b)
+	_, err = z.Write(text)
+	return errors.Join(err, z.Close(), os.MkdirAll(dir, 0o755), os.WriteFile(filepath.Join(dir, day+".gz"), b.Bytes(), 0o600))
 }

@@ -31,6 +31,7 @@ var samples = []struct{ command, args string }{
 	{"oar-malleable", "--tests=2 --format=json"},
 	{"pecs23", "--seeds=1 --days=1 --shares=0,50 --schedulers=easy --format=json"},
 	{"run", "--evolving=0.5 --beside=slurm,easy --format=json trace.swf"},
+	{"observed", "--format=json --shape=pulse observed"},
 	{"baseline", "--format=json --output=easy.swf trace.swf"},
 	{"baseline", "--format=json --scheduler=fcfs --output=fcfs.swf trace.swf"},
 	{"trace stat", "--by=size --format=json trace.swf"},
@@ -50,7 +51,11 @@ func TestSchemas(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Chdir(t.TempDir())
+	dir := t.TempDir()
+	if err := observedDay(dir + "/observed"); err != nil {
+		t.Fatal(err)
+	}
+	t.Chdir(dir)
 	trace := "; MaxNodes: 4\n; MaxProcs: 4\n"
 	for _, job := range []string{"1 60 0 360 2", "2 120 0 420 3", "3 180 0 480 1", "4 240 0 540 2", "5 300 0 600 3", "6 360 0 660 1"} {
 		trace += job + " -1 -1 " + job[len(job)-1:] + " 1200 -1 1 1 1 1 1 1 -1 -1\n"

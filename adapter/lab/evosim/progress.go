@@ -46,6 +46,14 @@ func (p *Progress) Set(done int) {
 	p.show(done)
 }
 
+// Of sets how many of how many steps are done.
+func (p *Progress) Of(steps, done int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.steps = steps
+	p.show(done)
+}
+
 func (p *Progress) show(done int) {
 	p.done = done
 	now := time.Now()

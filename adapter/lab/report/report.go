@@ -23,14 +23,26 @@ var style string
 //go:embed report.js
 var script string
 
-var parsed = template.Must(template.New("report").Funcs(template.FuncMap{"seconds": seconds, "number": number, "sizes": sizes,
-	"span": func(s int64) string { return seconds(float64(s)) }, "hours": func(s float64) string { return number(s / 3600) }}).Parse(page))
+var parsed = template.Must(template.New("report").Funcs(template.FuncMap{"seconds": Seconds, "number": Number, "sizes": sizes,
+	"span": func(s int64) string { return Seconds(float64(s)) }, "hours": func(s float64) string { return Number(s / 3600) }}).Parse(page))
 
 // Options holds what a report shows beside the outcomes.
 type Options struct {
 	Title   string
 	Command string // command that makes the report
 	Version string // of Evoslurm
+
+	// With Sections, these are what the report is about: the outcomes are shown, and not compared.
+	Summary  []string
+	Sections []Section
+}
+
+// Section is a table with a heading.
+type Section struct {
+	ID, Title string
+	Notes     []string
+	Head      []string
+	Rows      [][]string // as many as Head; the first is the row's heading
 }
 
 // Write writes the report. Equal outcomes give equal reports.
@@ -41,10 +53,13 @@ func Write(out io.Writer, outcomes []outcome.Outcome, o Options) error {
 	}
 	all := script
 	styles := uplot.Style + style
-	p := content{Options: o, Summary: words(outcomes), Rows: rows(outcomes), Neighbours: neighbours(outcomes), Charts: charts,
+	p := content{Options: o, Rows: rows(outcomes), Charts: charts,
 		Unfinished: unfinished(outcomes), Longest: longest(outcomes), Evolving: evolving(outcomes), Outcomes: outcomes, Licence: uplot.Licence, UPlot: uplot.Version}
 	p.Style, p.Library, p.Script = template.CSS(styles), template.JS(uplot.Script), template.JS(all)                                                                    //nolint:gosec // our own
 	p.Policy = "default-src 'none'; script-src " + source(uplot.Script) + " " + source(all) + "; style-src " + source(styles) + "; base-uri 'none'; form-action 'none'" //nolint:lll
+	if o.Sections == nil {
+		p.Summary, p.Neighbours = words(outcomes), neighbours(outcomes)
+	}
 	if p.Title == "" {
 		p.Title = "Evoslurm: what became of a workload"
 	}
@@ -65,7 +80,6 @@ type content struct {
 	Library, Script template.JS
 	Licence, UPlot  string
 
-	Summary    []string
 	Rows       []row
 	Neighbours []neighbour
 	Unfinished []listed

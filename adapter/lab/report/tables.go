@@ -116,10 +116,10 @@ func words(all []outcome.Outcome) (text []string) {
 		}
 		half := "half of them did not wait"
 		if f.Wait.Median > 0 {
-			half = "half of them waited " + seconds(f.Wait.Median) + " or less"
+			half = "half of them waited " + Seconds(f.Wait.Median) + " or less"
 		}
 		say("%s: %s on %s%s. The last one ended after %s; %s, on average they waited %s.", o.Name, count(f.Jobs, "job"), count(o.Nodes, "node"), evolve,
-			seconds(float64(f.Makespan)), half, seconds(f.Wait.Mean))
+			Seconds(float64(f.Makespan)), half, Seconds(f.Wait.Mean))
 		if n := o.Unfinished(); n > 0 {
 			say("%s of %s did not complete.", count(n, "job"), o.Name)
 		}
@@ -134,15 +134,15 @@ func words(all []outcome.Outcome) (text []string) {
 				worst = i
 			}
 		}
-		if seconds(figures[best].Wait.Mean) != seconds(figures[worst].Wait.Mean) {
-			say("Jobs wait shortest under %s and longest under %s: %s against %s on average.", all[best].Name, all[worst].Name, seconds(figures[best].Wait.Mean), seconds(figures[worst].Wait.Mean))
+		if Seconds(figures[best].Wait.Mean) != Seconds(figures[worst].Wait.Mean) {
+			say("Jobs wait shortest under %s and longest under %s: %s against %s on average.", all[best].Name, all[worst].Name, Seconds(figures[best].Wait.Mean), Seconds(figures[worst].Wait.Mean))
 		}
 	}
 	for _, n := range neighbours(all) {
 		if n.Later+n.Lost == 0 {
 			say("No stock job starts later under %s than beside rigid jobs under %s.", n.Name, n.Rigid)
 		} else {
-			say("%d of %s start later under %s than beside rigid jobs under %s, the worst by %s; %d start earlier.", n.Later+n.Lost, count(n.Stock+n.Lost, "stock job"), n.Name, n.Rigid, seconds(n.By.Max), n.Earlier)
+			say("%d of %s start later under %s than beside rigid jobs under %s, the worst by %s; %d start earlier.", n.Later+n.Lost, count(n.Stock+n.Lost, "stock job"), n.Name, n.Rigid, Seconds(n.By.Max), n.Earlier)
 		}
 	}
 	return text
@@ -163,23 +163,23 @@ func count(n int, of string) string {
 	return text + " " + of
 }
 
-// seconds returns a duration for people.
-func seconds(s float64) string {
+// Seconds returns a duration for people.
+func Seconds(s float64) string {
 	switch {
 	case s < 0:
-		return "-" + seconds(-s)
+		return "-" + Seconds(-s)
 	case s < 120:
-		return number(s) + " s"
+		return Number(s) + " s"
 	case s < 2*3600:
-		return number(s/60) + " min"
+		return Number(s/60) + " min"
 	case s < 48*3600:
-		return number(s/3600) + " h"
+		return Number(s/3600) + " h"
 	}
-	return number(s/86400) + " d"
+	return Number(s/86400) + " d"
 }
 
-// number shows one decimal place if it is significant.
-func number(x float64) string {
+// Number shows one decimal place if it is significant.
+func Number(x float64) string {
 	if x == math.Trunc(x) || math.Abs(x) >= 1000 {
 		return strconv.FormatFloat(x, 'f', 0, 64)
 	}
