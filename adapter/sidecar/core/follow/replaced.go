@@ -10,14 +10,14 @@ import (
 )
 
 // After a crash, slurmctld may have lost a job that was submitted seconds before, and reused its number for
-// the next one. That is certain if the user differs, since a job's user never changes, or if the next job
-// brings nodes to another job. Everything else may change, by users or by a requeue, including the submit
-// time. But a job that has both another submit time and another name or marker than a moment ago counts as
-// another one: if it is the same one after all, it is only adopted again.
+// the next one. That is certain if the user differs, since a job's user never changes. Everything else may
+// change, by users or by a requeue, including the submit time. But a job that has both another submit time and
+// another name or marker than a moment ago counts as another one: if it is the same one after all, it is only
+// adopted again.
 
-// reused reports whether a job's number now belongs to another job.
+// reused reports whether a job's number now belongs to another job of the same user.
 func reused(was, is *slurmctl.Job) bool {
-	return was.UID != is.UID || was.SubmitTime.Unix() != is.SubmitTime.Unix() && (was.Name != is.Name || was.Comment != is.Comment)
+	return was.SubmitTime.Unix() != is.SubmitTime.Unix() && (was.Name != is.Name || was.Comment != is.Comment)
 }
 
 // In returns one of the job's Slurm jobs as a snapshot shows it, or nil.
@@ -28,14 +28,14 @@ func In(j *state.Job, s *state.Snapshot, id slurmctl.JobID) *slurmctl.Job {
 	return nil
 }
 
-// replaced ends a job whose number now belongs to another job, or to a job that brings nodes to another job.
+// replaced ends a job whose number now belongs to another job.
 func replaced(c *state.Core, s *state.Snapshot, j *state.Job) bool {
 	id := adopt.PresentJob(c, j)
 	r := s.ByID[id]
 	if r == nil || j.Busy {
 		return false
 	}
-	anothers := r.UID != j.UID || c.ByID[id] != j
+	anothers := r.UID != j.UID
 	if !anothers && (j.Record.ID != id || !reused(&j.Record, r)) {
 		return false
 	}
@@ -62,7 +62,11 @@ func Disown(c *state.Core, s *state.Snapshot) {
 // Unread discards what was read of jobs that are not adopted, if their numbers belong to other jobs now.
 func Unread(c *state.Core, s *state.Snapshot) {
 	replaced := func(id slurmctl.JobID) bool {
-		return c.Snapshot != nil && c.Snapshot.ByID[id] != nil && s.ByID[id] != nil && reused(c.Snapshot.ByID[id], s.ByID[id])
+		if c.Snapshot == nil || c.Snapshot.ByID[id] == nil || s.ByID[id] == nil {
+			return false
+		}
+		was, is := c.Snapshot.ByID[id], s.ByID[id]
+		return was.UID != is.UID || reused(was, is)
 	}
 	maps.DeleteFunc(c.Asked, func(id slurmctl.JobID, _ *state.RequestRead) bool { return replaced(id) })
 	maps.DeleteFunc(c.Scripts, func(id slurmctl.JobID, _ *state.Script) bool { return replaced(id) })
