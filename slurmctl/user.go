@@ -1,9 +1,11 @@
 package slurmctl
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"os/user"
+	"slices"
 	"strconv"
 	"syscall"
 )
@@ -68,6 +70,23 @@ func (u *User) home() string {
 		return "/"
 	}
 	return u.Home
+}
+
+// InGroups returns those of some groups that the user is in. A group that does not exist has no members.
+func (c *Client) InGroups(u *User, groups []string) (in []string, err error) {
+	for _, name := range groups {
+		g, err := user.LookupGroup(name)
+		if _, unknown := errors.AsType[user.UnknownGroupError](err); unknown {
+			continue
+		}
+		if err != nil {
+			return nil, fmt.Errorf("group %s: %w", name, err)
+		}
+		if gid, err := strconv.ParseUint(g.Gid, 10, 32); err == nil && (uint32(gid) == u.GID || slices.Contains(u.Groups, uint32(gid))) {
+			in = append(in, name)
+		}
+	}
+	return in, nil
 }
 
 // LookupUser is [LookupUser] for callers that have only the client.

@@ -36,6 +36,8 @@ type Backend interface {
 	Progress(ctx context.Context, id uint32, r ProgressReport) (Progress, error)
 	CancelHolds(ctx context.Context, id uint32, r CancelHolds) (Cancelled, error)
 
+	Setter
+
 	// Strategies lists the strategies of a kind. The caller's name is for the event log.
 	Strategies(ctx context.Context, kind StrategyKind) ([]Strategy, error)
 	UseStrategy(ctx context.Context, kind StrategyKind, name string, r StrategyRequest, caller string) (Strategy, error)

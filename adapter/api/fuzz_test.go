@@ -33,6 +33,8 @@ func FuzzRequest(f *testing.F) {
 		{"POST", "/v1/jobs/12/next", "MUNGE MUNGE:AwQFAAB:", `{"from": 1}`},
 		{"GET", "/v1/\x1b[2J\nlevel=error", "MUNGE \x00", ""},
 		{"POST", "/v1/strategies", "", `{"name": "../../bin/sh"}`},
+		{"POST", "/v1/settings", "", `{"set": {"max_delay": "1h"}, "add": {"allow.users": ["\u0000"]}}`},
+		{"GET", "/v1/access?account=%00&partition=a,b", "", ""},
 	} {
 		f.Add(seed.authorization == "", seed.method, seed.path, seed.authorization, []byte(seed.body))
 	}
@@ -47,7 +49,7 @@ func FuzzRequest(f *testing.F) {
 		logger := logrus.New()
 		logger.SetOutput(&log)
 		// without unmunge no credential is valid, and the fuzzer starts no process
-		s := &Server{Backend: backend, Log: logger, Munge: Munge{Dir: "/nonexistent"}, Reading: anybody}
+		s := &Server{Backend: &setter{fakeBackend: backend}, Log: logger, Munge: Munge{Dir: "/nonexistent"}, Reading: anybody}
 		r := &http.Request{Method: method, URL: target, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1, Header: http.Header{},
 			Body: io.NopCloser(bytes.NewReader(body)), ContentLength: int64(len(body)), Host: "x", RequestURI: path, RemoteAddr: "@"}
 		if authorization != "" {

@@ -32,6 +32,10 @@ func (d *desk) table() []route {
 		{http.MethodGet, "/v1/strategies/{name}", d.strategies},
 		{http.MethodPost, "/v1/strategies/{name}/use", d.changeStrategy},
 		{http.MethodPost, "/v1/strategies/{name}/try", d.changeStrategy},
+		{http.MethodGet, "/v1/settings", d.settings},
+		{http.MethodPost, "/v1/settings", d.settings},
+		{http.MethodGet, "/v1/access", d.access},
+		{http.MethodGet, "/v1/budget", d.budget},
 		{http.MethodGet, "/v1/policies", d.strategies},
 		{http.MethodPost, "/v1/policies/{name}/use", d.changeStrategy},
 	}

@@ -76,6 +76,7 @@ func submitJob(ctx context.Context, args []string) int {
 		Defaults:   request.Request{ExpandLimit: site.ExpandLimit, Drive: site.Drive},
 		Partitions: site.Partitions,
 		MaxGrace:   site.Malleable.MaxGrace,
+		MayEvolve:  func(ctx context.Context, job config.Names) ([]string, error) { return mayEvolve(ctx, site, job) },
 		LastRuns:   func(ctx context.Context, name string) (string, string, error) { return lastRuns(ctx, site, name) },
 		Help:       func() { fmt.Print(help) },
 		Usage:      func() { fmt.Print(usage) },

@@ -345,6 +345,7 @@ func (d *doctor) sidecar(ctx context.Context) {
 	default:
 		d.add("sidecar", ok, detail, "")
 	}
+	d.settings(ctx, client)
 }
 
 // priorities reports by which priority evolving jobs are planned.

@@ -3,11 +3,13 @@ package main
 import (
 	"context"
 	"fmt"
+	"maps"
 	"net"
 	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -197,6 +199,36 @@ func (b *scripted) Events(_ context.Context, q api.EventQuery) (events []api.Eve
 }
 
 // CancelHolds: a growth is held for job 12.
+func (b *scripted) Settings(context.Context) (api.Settings, error) {
+	return api.Settings{Settings: []api.Setting{{Key: "allow.users", Value: "alice", By: "root", At: time.Unix(1795368509, 0)}, {Key: "deny.users", Value: "", Configured: "bob"}},
+		Warnings: []string{`allow.users names "alice", which does not exist`, `deny.qos names "x", which does not exist`}}, nil
+}
+
+// ChangeSettings answers with what was asked for.
+func (b *scripted) ChangeSettings(_ context.Context, r api.SettingsRequest, caller string) (all api.Settings, err error) {
+	for key, value := range r.Set {
+		if value == "5" {
+			return all, api.Errorf(api.ErrInvalid, "%s: \"5\"; want a length of time", key)
+		}
+		all.Settings = append(all.Settings, api.Setting{Key: key, Value: value, By: caller})
+	}
+	for _, lists := range []map[string][]string{r.Add, r.Remove} {
+		for _, key := range slices.Sorted(maps.Keys(lists)) {
+			all.Settings = append(all.Settings, api.Setting{Key: key, Value: strings.Join(lists[key], ",")})
+		}
+	}
+	for _, key := range r.Configured {
+		all.Settings = append(all.Settings, api.Setting{Key: key, Value: "c", Configured: "c"})
+	}
+	return all, nil
+}
+
+func (b *scripted) Budget(context.Context) (api.Budget, error) {
+	return api.Budget{Limits: []api.Setting{{Key: "max_delay", Value: "30m0s", Configured: "1h0m0s"}}, Holds: 3, MostHolds: 100,
+		Use:    []api.BudgetUse{{Scope: "user", Name: "alice", Partition: "main", Holds: 3, MostHolds: 50, Nodes: 2, MostNodes: 6, NodeHours: 1.25, MostNodeHours: 4}, {Scope: "partition", Partition: "main", Holds: 3, MostHolds: 100}},
+		Delays: []api.BudgetDelay{{Partition: "main", Budget: 1800, Jobs: 2, Longest: 61}}}, nil
+}
+
 func (b *scripted) CancelHolds(_ context.Context, id uint32, r api.CancelHolds) (api.Cancelled, error) {
 	if id == 13 {
 		return api.Cancelled{}, api.Errorf(api.ErrConflict, "nothing is held for coming steps of job 13")

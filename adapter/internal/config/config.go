@@ -65,7 +65,9 @@ type Config struct {
 	HealLeaks bool `mapstructure:"heal_leaks"` // run scontrol reconfigure if nodes are allocated to no job
 
 	Operators Operators `mapstructure:"operators"`
-	Read      Read      `mapstructure:"read"` // who may read jobs, status, and events
+	Allow     Names     `mapstructure:"allow"` // who may have evolving jobs; empty lists: all
+	Deny      Names     `mapstructure:"deny"`  // who may not
+	Read      Read      `mapstructure:"read"`  // who may read jobs, status, and events
 	Recorder  Recorder  `mapstructure:"recorder"`
 	Log       Log       `mapstructure:"log"`
 }
@@ -270,6 +272,8 @@ func Default() Config {
 		OverrunSignal: "URG",
 		Malleable:     Malleable{Policy: "egs", Approach: "pwa", Grace: 30 * time.Second, MaxGrace: 10 * time.Minute},
 		Operators:     Operators{Users: []string{}, Groups: []string{}},
+		Allow:         noNames(),
+		Deny:          noNames(),
 		Read:          ReadSlurm,
 		Recorder:      Recorder{MiB: 32},
 		Log:           Log{Level: "info", Format: "text"},
@@ -346,6 +350,8 @@ func (c Config) Validate() error {
 	check(err == nil, "drive", "%v", err)
 	check(c.Overrun == OverrunShrink || c.Overrun == OverrunCancel, "overrun", "%q; want shrink or cancel", c.Overrun)
 	c.Malleable.validate(check)
+	c.Allow.validate(check, "allow")
+	c.Deny.validate(check, "deny")
 	check(c.Read == ReadSlurm || c.Read == ReadEverybody || c.Read == ReadOwn, "read", "%q; want slurm, everybody or own", c.Read)
 	check(slices.Contains([]string{"error", "warn", "info", "debug", "trace"}, c.Log.Level), "log.level", "%q; want error, warn, info, debug or trace", c.Log.Level)
 	check(c.Log.Format == "text" || c.Log.Format == "json", "log.format", "%q; want text or json", c.Log.Format)

@@ -107,6 +107,8 @@ malleable: {policy: gain, approach: pra, threshold: 9, grace: 5s, max_grace: 7s}
 heal_leaks: true
 overrun_signal: USR1
 operators: {users: [u], groups: [g]}
+allow: {users: [a], groups: [b, c], accounts: [d], qos: [e], partitions: [f]}
+deny: {users: [g], groups: [h], accounts: [i], qos: [j], partitions: [k, l]}
 web: {listen: ":8", base: /evo/, tokens: /x/t, certificate: /x/c, key: /x/k}
 read: own
 recorder: {dir: /x/r, mib: 5}
@@ -129,6 +131,7 @@ log: {level: debug, format: json}
 		HoldShares: HoldShares{Shares{1, 2, 3}, Shares{4, 5, 6}, Shares{7, 8, 9}, Shares{10, 11, 12}}, MaxDelay: 7 * time.Minute, MaxDelays: []string{"partition:a=1m"}, GiveUp: 3 * time.Minute, Undriven: UndrivenCancel, Grace: time.Minute, Overrun: OverrunCancel,
 		Malleable: Malleable{"gain", "pra", 9, 5 * time.Second, 7 * time.Second}, HealLeaks: true, OverrunSignal: "USR1",
 		Operators: Operators{Users: []string{"u"}, Groups: []string{"g"}}, Read: ReadOwn,
+		Allow: Names{[]string{"a"}, []string{"b", "c"}, []string{"d"}, []string{"e"}, []string{"f"}}, Deny: Names{[]string{"g"}, []string{"h"}, []string{"i"}, []string{"j"}, []string{"k", "l"}},
 		Recorder: Recorder{Dir: "/x/r", MiB: 5}, Mode: ModeObserve, Observe: Observe{"/x/o", 6, true}, Log: Log{Level: "debug", Format: "json"},
 	}
 	if d := cmp.Diff(want, c); d != "" {

@@ -12,6 +12,15 @@ import (
 
 // Settable lists the keys that operators may set at run time.
 func Settable() []string {
+	all := BudgetKeys()
+	for _, kind := range Kinds {
+		all = append(all, "allow."+kind, "deny."+kind)
+	}
+	return all
+}
+
+// BudgetKeys lists the keys that limit what is held.
+func BudgetKeys() []string {
 	all := []string{"max_delay", "max_delays", "max_holds"}
 	for _, scope := range HoldScopes {
 		for _, share := range []string{"reservations", "nodes", "node_hours"} {
@@ -33,6 +42,17 @@ func (c Config) Text(key string) string {
 	default:
 		return fmt.Sprint(v)
 	}
+}
+
+// IsList reports whether a key's value is a list.
+func (c Config) IsList(key string) bool { _, list := c.values()[key].([]string); return list }
+
+// ListOf returns the elements of a list's text, or nil if there are none.
+func ListOf(text string) []string {
+	if text == "" {
+		return nil
+	}
+	return strings.Split(text, ",")
 }
 
 // With returns the configuration with another value for a settable key. The text has the form of a variable.

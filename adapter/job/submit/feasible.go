@@ -12,6 +12,10 @@ import (
 
 // feasible returns the submission as the cluster and its limits can run it, or why they never can.
 func (s site) feasible(ctx context.Context, r submission) (submission, error) {
+	r, err := s.orDoubt(ctx, r, s.allowed(ctx, r.options))
+	if err != nil {
+		return r, err
+	}
 	switch {
 	case r.request.Moldable != nil:
 		return s.checkAlternatives(ctx, r)
@@ -21,8 +25,7 @@ func (s site) feasible(ctx context.Context, r submission) (submission, error) {
 	if err := s.checkGrace(r.request.Malleable); err != nil {
 		return r, err
 	}
-	r, err := s.lasting(ctx, r)
-	if err != nil {
+	if r, err = s.lasting(ctx, r); err != nil {
 		return r, err
 	}
 	if r, err = s.fit(ctx, r); err != nil {

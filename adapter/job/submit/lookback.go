@@ -99,7 +99,11 @@ func (s site) checkMoved(ctx context.Context, r submission, want request.Request
 	if r.request.Moldable != nil {
 		check = s.checkAlternatives
 	}
-	if _, err := check(ctx, r); err != nil {
+	_, err := check(ctx, r)
+	if err == nil {
+		err = s.allowed(ctx, r.options)
+	}
+	if err != nil {
 		return fmt.Errorf("in partition %s, account %s and QOS %s, where Slurm has put job %d: %w", orNone(job.Partition), orNone(job.Account), orNone(job.QOS), job.ID, err)
 	}
 	return nil

@@ -5,6 +5,7 @@ import (
 	"io"
 	"time"
 
+	"github.com/evoslurm/evoslurm/adapter/internal/config"
 	"github.com/evoslurm/evoslurm/slurmctl"
 )
 
@@ -31,9 +32,10 @@ type site struct {
 	cluster    Cluster       // nil: nothing is checked
 	partitions []string      // that Evoslurm drives; empty: all
 	maxGrace   time.Duration // for which a malleable job may ask; 0: any
-	stderr     io.Writer     // for warnings
-	cuts       io.Writer     // for warnings about sizes that are cut; nil: stderr
-	placed     bool          // Slurm has the job already: no plugin moves it any more
+	mayEvolve  func(ctx context.Context, job config.Names) (unchecked []string, err error)
+	stderr     io.Writer // for warnings
+	cuts       io.Writer // for warnings about sizes that are cut; nil: stderr
+	placed     bool      // Slurm has the job already: no plugin moves it any more
 }
 
 // config returns Slurm's configuration, or false if it does not answer.

@@ -83,6 +83,14 @@ type model struct{ *slurmsim.Client }
 
 func (model) LookupUser(uid uint32) (*slurmctl.User, error) { return userOf(uid) }
 
+// InGroups knows one group, staff, with alice in it.
+func (model) InGroups(u *slurmctl.User, groups []string) (in []string, err error) {
+	if u.Name == Alice.Name && slices.Contains(groups, "staff") {
+		in = []string{"staff"}
+	}
+	return in, nil
+}
+
 // Start starts the sidecar from its database.
 func (s *Sidecar) Start() {
 	s.Stop()

@@ -111,8 +111,8 @@ func configure(c *config.Config, theirs **Policy, words []string) (err error) {
 			c.MaxDelay, err = time.ParseDuration(value)
 		case "max_delays":
 			c.MaxDelays = append(c.MaxDelays, strings.Replace(value, "/", "=", 1))
-		default:
-			err = fmt.Errorf("config: %q", w)
+		default: // as operators set it
+			*c, err = c.With(key, value)
 		}
 		if err != nil {
 			return err
@@ -443,6 +443,17 @@ func (h *history) progress(words []string) error {
 }
 
 // cancelHolds NAME: an operator cancels the holds of a job.
+// set has an operator set keys of the configuration at run time, KEY=VALUE each.
+func (h *history) set(words []string) error {
+	theirs := h.s.Policy
+	if err := configure(&h.s.Config, &theirs, words); err != nil {
+		return err
+	}
+	cfg := h.s.Config
+	h.s.give(msg.Configuration{Config: &cfg, Strategy: msg.Strategy{ExpandLimit: planner.ExpandLimitOf(h.s.Strategy), Plugin: h.s.Policy != nil}})
+	return nil
+}
+
 func (h *history) cancelHolds(words []string) error {
 	if len(words) != 1 {
 		return errors.New("cancelholds NAME")

@@ -110,6 +110,7 @@ var eventTexts = map[string]string{
 	"taken":                "{nodes} nodes are taken from it: {list}: {why}",
 	"measured":             "was measured on {sizes} sizes: {speedup}",
 	"time limit too short": "time limit too short: {why}",
+	"setting":              "{key} is \"{to}\", no longer \"{from}\"[, by {by}]",
 	"strategy fault":       "strategy {strategy}[ failed: {fault}]",
 
 	"malleability policy fault":     "malleability policy {policy} failed, {instead} decides in its place: {fault}",

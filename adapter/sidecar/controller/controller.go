@@ -37,6 +37,7 @@ type Controller struct {
 	slurm      *slurmctl.Client
 	privileges remembered[slurmctl.Privileges]
 	visible    remembered[slurmctl.Visible]
+	budget     remembered[api.Budget]
 	store      *store.Store
 	strategies *pluginhost.Manager
 	log        *logrus.Logger
@@ -143,6 +144,8 @@ func (c *Controller) Run(ctx context.Context) error {
 	c.ctx, c.books.ctx = work, work
 	c.pollCtx, c.stopPolls = context.WithCancel(ctx)
 	defer c.stopPolls()
+	_, now := c.settings.current()
+	c.warnOfNames(now)
 	books, err := c.books.read()
 	if err != nil {
 		return err

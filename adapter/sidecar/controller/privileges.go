@@ -25,10 +25,10 @@ type remembered[T any] struct {
 const rememberedFor = 2 * time.Minute
 
 // of returns what holds now.
-func (p *remembered[T]) of(ctx context.Context, read func(context.Context) (T, error)) (T, error) {
+func (p *remembered[T]) of(ctx context.Context, long time.Duration, read func(context.Context) (T, error)) (T, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if !p.read.IsZero() && time.Since(p.read) < rememberedFor {
+	if !p.read.IsZero() && time.Since(p.read) < long {
 		return p.known, nil
 	}
 	known, err := read(ctx)
@@ -47,7 +47,7 @@ func (c *Controller) Sees(ctx context.Context, uid uint32) func(account string) 
 	if err != nil {
 		return nothing
 	}
-	known, err := c.privileges.of(ctx, c.slurm.Privileges)
+	known, err := c.privileges.of(ctx, rememberedFor, c.slurm.Privileges)
 	if err != nil {
 		c.log.WithError(err).Warn("operators and coordinators of accounts are not known: they read their own jobs alone")
 	}
@@ -58,7 +58,7 @@ func (c *Controller) Sees(ctx context.Context, uid uint32) func(account string) 
 // reservations, or nil for everything.
 func (c *Controller) Shows(ctx context.Context, uid uint32) *api.Sight {
 	private := c.view.Load().Private
-	visible, err := c.visible.of(ctx, c.slurm.Visible)
+	visible, err := c.visible.of(ctx, rememberedFor, c.slurm.Visible)
 	if err != nil {
 		c.log.WithError(err).Warn("which partitions are hidden is not known: users are shown none")
 	}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/evoslurm/evoslurm/adapter/api"
 	"github.com/evoslurm/evoslurm/adapter/internal/config"
+	"github.com/evoslurm/evoslurm/adapter/internal/legible"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/msg"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/store"
 )
@@ -23,7 +24,15 @@ import (
 type settings struct {
 	store *store.Store
 	mu    sync.Mutex
-	all   map[string]store.Setting
+	file  config.Config // the administrator's
+	now   config.Config // with the settings
+}
+
+// current returns the administrator's configuration, and what counts now.
+func (s *settings) current() (file, now config.Config) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.file, s.now
 }
 
 // lay returns the administrator's configuration with the settings over it. Settings that the
@@ -33,7 +42,7 @@ func (s *settings) lay(ctx context.Context, cfg config.Config, log *logrus.Logge
 	if err != nil {
 		return cfg, err
 	}
-	with, all, lapsed := cfg, map[string]store.Setting{}, []store.Setting(nil)
+	with, lapsed := cfg, []store.Setting(nil)
 	for _, set := range stored {
 		if !slices.Contains(config.Settable(), set.Key) {
 			continue // a strategy, or of another release
@@ -43,7 +52,7 @@ func (s *settings) lay(ctx context.Context, cfg config.Config, log *logrus.Logge
 			lapsed = append(lapsed, set)
 			continue
 		}
-		with, all[set.Key] = next, set
+		with = next
 	}
 	for _, set := range lapsed {
 		if err := s.store.Together(ctx, func(tx *store.Store) error {
@@ -56,7 +65,7 @@ func (s *settings) lay(ctx context.Context, cfg config.Config, log *logrus.Logge
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.all = all
+	s.file, s.now = cfg, with
 	return with, nil
 }
 
@@ -66,8 +75,11 @@ func textOf(set store.Setting) (text string) {
 	return text
 }
 
+// mostShown bounds a value in the event log, in characters.
+const mostShown = 500
+
 func changed(key, from, to, by string) map[string]string {
-	return map[string]string{"key": key, "from": from, "to": to, "by": by}
+	return map[string]string{"key": key, "from": legible.Cut(from, mostShown, "…"), "to": legible.Cut(to, mostShown, "…"), "by": by}
 }
 
 // change changes settings between two cycles: first in the database, so that they outlive the sidecar, then

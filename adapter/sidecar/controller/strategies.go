@@ -45,7 +45,12 @@ func (c *Controller) Configure(ctx context.Context, cfg config.Config) error {
 	if err != nil {
 		return err
 	}
-	return c.swap(ctx, changes, &cfg)
+	if err := c.swap(ctx, changes, &cfg); err != nil {
+		return err
+	}
+	_, now := c.settings.current()
+	c.warnOfNames(now)
+	return nil
 }
 
 var errMeanwhile = api.Errorf(api.ErrConflict, "another strategy has been put in use meanwhile")

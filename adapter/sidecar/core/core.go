@@ -71,6 +71,7 @@ func cycle(c *state.Core, s *state.Snapshot) {
 	adopt.LeaveRefused(c, s)
 	adopt.LearnAll(c, s)
 	follow.Follow(c, s)
+	follow.Banish(c, s)
 	follow.FollowKept(c, s)
 	follow.FollowPlans(c, s)
 	hold.WatchDelays(c, s)
@@ -121,9 +122,10 @@ func decide(c *state.Core) {
 // configured takes over a changed configuration or strategy.
 func configured(c *state.Core, in msg.Configuration) {
 	if in.Config != nil {
-		mode := c.Config.Mode // changes only with a restart
+		before := c.Config
 		c.Config = *in.Config
-		c.Config.Mode = mode
+		c.Config.Mode = before.Mode // changes only with a restart
+		adopt.AccessChanged(c, before)
 		c.ConfigRead = time.Time{} // also read Slurm's configuration again
 	}
 	c.Strategy = in.Strategy

@@ -117,7 +117,7 @@ func selected(e ast.Expr) (of, name string) {
 
 // clockCompared lists the functions that compare the clock otherwise, and why that is sound.
 var clockCompared = reasons(map[string]string{
-	"it measures, for a log, an event or the user": `hold.MeasureDelays follow.followSuspension hold.Overrun slurm.SettleLimits
+	"it measures, for a log, an event or the user": `hold.MeasureDelays hold.delaysNow follow.followSuspension hold.Overrun slurm.SettleLimits
 		state.SettleIntent`,
 	"it sets times when something has happened": `act.bring act.ExpanderLimit adopt.Recovered follow.notConfigured follow.recordAllocation follow.refitted hold.createHold
 		state.AgesFrom slurm.WatchPriorities slurm.Explain slurm.RulesSince state.NotInFuture follow.startedAt`,

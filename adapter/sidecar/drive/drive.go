@@ -29,6 +29,7 @@ type Slurm interface {
 	Backfill(context.Context) (busy bool, ended time.Time, err error)
 	Slurmdbd(context.Context) error
 	LookupUser(uid uint32) (*slurmctl.User, error)
+	InGroups(u *slurmctl.User, groups []string) ([]string, error)
 
 	Allocate(context.Context, slurmctl.AllocateRequest) (slurmctl.Job, error)
 	Merge(context.Context, slurmctl.JobID) error
@@ -145,7 +146,9 @@ func (d *Driver) Run(ctx, polls context.Context, t msg.Task) (result any, err er
 		return nil, ignoreUnknown(d.Slurm.DeleteReservation(ctx, c.Name))
 	case msg.ReadRequest:
 		asked := msg.Asked{}
-		asked.User, asked.UserErr = d.Slurm.LookupUser(c.UID)
+		if asked.User, asked.UserErr = d.Slurm.LookupUser(c.UID); asked.UserErr == nil && len(c.Groups) > 0 {
+			asked.Groups, asked.UserErr = d.Slurm.InGroups(asked.User, c.Groups)
+		}
 		if asked.Request, err = d.Slurm.Request(ctx, c.Job, c.Config); err == nil && !c.Try.IsZero() {
 			if err = d.Slurm.TryUpdate(ctx, c.Job, c.Try); err != nil {
 				err = fmt.Errorf("the site refuses to have it changed, so it could never start: %w", err)

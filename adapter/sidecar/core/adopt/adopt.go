@@ -1,6 +1,7 @@
 package adopt
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"maps"
@@ -145,7 +146,7 @@ func AdoptIfAsked(c *state.Core, s *state.Snapshot, r *slurmctl.Job) {
 	if !asked {
 		return
 	}
-	if err := oneJob(r); err != nil {
+	if err := cmp.Or(oneJob(r), denied(c, r, nil)); err != nil {
 		Refuse(c, r, err)
 		return
 	}
@@ -215,7 +216,8 @@ func Refuse(c *state.Core, r *slurmctl.Job, err error) {
 	if running(r) {
 		left = "it runs on as a stock job"
 	}
-	c.Refused[r.ID] = state.Refused{Job: Stranger(r, "refused: "+err.Error()), Since: c.Now}
+	_, denied := errors.AsType[denial](err)
+	c.Refused[r.ID] = state.Refused{Job: Stranger(r, "refused: "+err.Error()), Since: c.Now, Denied: denied}
 	line := c.Log.WithField("job", r.ID).WithField("user", r.User).WithError(err)
 	c.WarnOf(r.UID, line, "cannot adopt the job; "+left, "refused", map[string]any{"slurm_id": r.ID, "uid": r.UID, "user": r.User, "error": err.Error()})
 }
@@ -244,7 +246,7 @@ func adoptJob(c *state.Core, r *slurmctl.Job, sp request.Request, chain []slurmc
 		return a.UserErr
 	}
 	sp, err := plan.Malleable(c, r, sp)
-	if err != nil {
+	if err = cmp.Or(denied(c, r, groupsOf(a)), err); err != nil {
 		return err
 	}
 	whole := sp.Whole()

@@ -77,7 +77,7 @@ func SettleRequest(c *state.Core, _ *state.Job, p *state.Pending, o msg.Outcome)
 		read = &state.RequestRead{} // the job is gone
 	}
 	answer, _ := o.Result.(msg.Asked)
-	read.Request, read.User, read.UserErr, read.Err = answer.Request, answer.User, answer.UserErr, o.Err
+	read.Request, read.User, read.Groups, read.UserErr, read.Err = answer.Request, answer.User, answer.Groups, answer.UserErr, o.Err
 	read.Script, read.SuspendedBefore = answer.Script, suspendedFor(p.Args.Begun, p.Args.Started, answer.Used)
 	if read.Why() == nil || read.Tries+1 >= AskTries || errors.Is(o.Err, msg.ErrSiteRefuses) {
 		read.Known = true
@@ -102,7 +102,7 @@ func mayTry(c *state.Core, r *slurmctl.Job) time.Time {
 
 // readRequest returns the command that reads the request of a job, with the changes to try.
 func readRequest(c *state.Core, r *slurmctl.Job, p planner.Profile) msg.ReadRequest {
-	read := msg.ReadRequest{Job: r.ID, UID: r.UID, Config: c.SlurmConfig, Try: mayTry(c, r), Running: running(r)}
+	read := msg.ReadRequest{Job: r.ID, UID: r.UID, Config: c.SlurmConfig, Try: mayTry(c, r), Running: running(r), Groups: c.Config.AccessGroups()}
 	if p != nil && !read.Try.IsZero() {
 		read.First, read.Growth, read.Own = p[0].Nodes, request.MostAtOnce(p), !c.Site.Root && r.User != c.Site.User
 	}
@@ -123,7 +123,7 @@ func learn(j *state.Job, a state.RequestRead, first int) error {
 	if err != nil {
 		return err
 	}
-	j.Asked, j.GRES = &a.Request, gres
+	j.Asked, j.GRES, j.Groups, j.Admitted = &a.Request, gres, groupsOf(a), state.Place{}
 	return nil
 }
 

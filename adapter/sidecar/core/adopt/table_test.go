@@ -40,6 +40,18 @@ func TestAdopted(t *testing.T) {
 			b.Config.Partitions = []string{"main"}
 			r.Partition = "other,main"
 		}, "1@10m,2@10m by merge"},
+		"its user is denied":               {marked, func(b *statetest.Bench, _ *slurmctl.Job) { b.Config.Deny.Users = []string{"user"} }, "refused: this site denies evolving jobs to user user (deny.users): submit it with sbatch, or ask your site's administrators"},
+		"its user is denied, and not read": {marked, func(b *statetest.Bench, _ *slurmctl.Job) { b.Config.Deny.Users = []string{"user"}; delete(b.Asked, 9) }, "refused: this site denies evolving jobs to user user (deny.users): submit it with sbatch, or ask your site's administrators"},
+		"its user is in an allowed group": {marked, func(b *statetest.Bench, _ *slurmctl.Job) {
+			b.Config.Allow.Groups = []string{"a", "b"}
+			b.Asked[9].Groups = []string{"b"}
+		}, "1@10m,2@10m by merge"},
+		"its user is in no allowed group": {marked, func(b *statetest.Bench, _ *slurmctl.Job) { b.Config.Allow.Groups = []string{"a", "b"} }, "refused: this site allows evolving jobs to some users, and user user is not one of them (allow.users, allow.groups): submit it with sbatch, or ask your site's administrators"},
+		"one of its partitions is denied": {marked, func(b *statetest.Bench, r *slurmctl.Job) {
+			b.Config.Deny.Partitions = []string{"other"}
+			r.Partition = "main,other"
+		}, "refused: this site denies evolving jobs to partition other (deny.partitions): submit it with sbatch, or ask your site's administrators"},
+		"a denied user's stock job": {"", func(b *statetest.Bench, _ *slurmctl.Job) { b.Config.Deny.Users = []string{"user"} }, ""},
 		"it ended the sidecar before": {marked, func(b *statetest.Bench, r *slurmctl.Job) {
 			b.Aside[9] = msg.Aside{Job: 9, Submitted: r.SubmitTime, Why: "no"}
 		}, "refused: set aside: no"},

@@ -19,7 +19,7 @@ func LeaveRefused(c *state.Core, s *state.Snapshot) {
 	}
 	for _, id := range slices.Sorted(maps.Keys(c.Refused)) {
 		in, r := c.Refused[id], s.ByID[id]
-		if r == nil || !mayHaveLost(c, r, s.Taken) || !c.Reached(c.Now, in.Since.Add(c.Config.GiveUp)) || !c.Reached(c.Now, in.Again) || !c.Work.Room() {
+		if r == nil || !mayHaveLost(c, r, s.Taken) && !(in.Was && r.State == slurmctl.Pending && !c.Reached(s.Taken, r.StartTime)) || !c.Reached(c.Now, in.Since.Add(c.Config.GiveUp)) || !c.Reached(c.Now, in.Again) || !c.Work.Room() {
 			continue
 		}
 		in.Again = c.Now.Add(state.MostPause)

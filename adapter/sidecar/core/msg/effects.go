@@ -181,7 +181,8 @@ type (
 		Try           time.Time
 		First, Growth int
 		Own           bool
-		Running       bool // also report where its script runs, and how long the job has run
+		Running       bool     // also report where its script runs, and how long the job has run
+		Groups        []string // also report which of these groups the user is in
 	}
 	// ReadScript reads the request in the batch script of a job; the result is [Scripted].
 	ReadScript struct{ Job slurmctl.JobID }
@@ -284,8 +285,9 @@ type Grown struct {
 type Asked struct {
 	Request slurmctl.JobRequest
 	User    *slurmctl.User
-	UserErr error  // why the user is not known
-	Script  string // the node of the batch script, if the job runs; "" if not known
+	UserErr error    // why the user is not known
+	Groups  []string // of ReadRequest.Groups
+	Script  string   // the node of the batch script, if the job runs; "" if not known
 	// Used is how long a running job has run without the time during which it was suspended; 0 if not known.
 	Used time.Duration
 }

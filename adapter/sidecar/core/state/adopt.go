@@ -22,7 +22,12 @@ type Adopted struct {
 	Script          string        // host of its batch script, if it was found running and the host is known
 	SuspendedBefore time.Duration // how long it was suspended before it was found running
 	Settled         bool          // it has passed a whole cycle, in this or an earlier run of the sidecar
+	Groups          []string      // groups of the site's lists with its user in them; nil: not known
+	Admitted        Place         // where the lists let it in
 }
+
+// Place is where a Slurm job is, as the site's lists of allowed and denied jobs see it.
+type Place struct{ Account, QOS, Partition string }
 
 // Confirmed records that the application named its step, which was a guess.
 func (a *Adopted) Confirmed() { a.Inferred = false }
@@ -47,7 +52,8 @@ func (j *Job) PartsBy(text func([]string) string) []row.Part {
 type RequestRead struct {
 	Request         slurmctl.JobRequest
 	User            *slurmctl.User
-	UserErr         error // why the user is not known
+	Groups          []string // of the site's lists, with the user in them
+	UserErr         error    // why the user is not known
 	Err             error
 	Script          string        // the node of the batch script, if the job was found running; "" if not known
 	SuspendedBefore time.Duration // how long Slurm had suspended such a job by then
@@ -116,6 +122,8 @@ type AllLinks struct {
 // Refused holds a job with a marker that the sidecar does not drive.
 type Refused struct {
 	api.Job
-	Since time.Time
-	Again time.Time // when the next attempt to release or cancel it follows
+	Since  time.Time
+	Again  time.Time // when the next attempt to release or cancel it follows
+	Denied bool      // because of the site's lists, which may change
+	Was    bool      // it was adopted before: its start time may be a planned one
 }
