@@ -137,6 +137,7 @@ browser: deps ## look at pages in headless Chromium (SHOTS=FOLDER for pictures o
 	@.ci/deps browser
 	@test -e '$(AXE)' || { mkdir -p bin/tools && cd bin/tools && npm pack --silent axe-core@4.14.1 && tar xzf axe-core-4.14.1.tgz package/axe.min.js && mv package/axe.min.js axe-4.14.1.min.js && rm -r package axe-core-4.14.1.tgz; } || \
 		{ echo "make browser: npm is needed once, to fetch axe-core (or AXE=FILE)" >&2; exit 1; }
+	$(if $(SHOTS),@mkdir -p '$(SHOTS)')
 	go test -tags browser -run 'Browser$$' -v -count=1 ./adapter/lab/report $(if $(SHOTS),-args -shots '$(abspath $(SHOTS))')
 	go test -tags browser -run 'Browser$$' -v -count=1 ./adapter/show/web $(if $(SHOTS),-args -shots '$(abspath $(SHOTS))')
 	go test -tags browser -run 'Browser$$' -v -count=1 ./adapter/trials/e2e -args -axe '$(abspath $(AXE))' $(if $(SHOTS),-shots '$(abspath $(SHOTS))')

@@ -143,7 +143,7 @@ func drawGantt(ctx context.Context, v visit) (any, error) {
 	}
 	s, width := w.times(now, last)
 	g.From, g.To, g.Width = s.from, s.to, width
-	for _, m := range chart.Marks(s.from, s.to, 8) {
+	for _, m := range s.marks() {
 		g.Marks = append(g.Marks, mark{percent(s.x(m.At)), m.Text})
 	}
 	if x := s.present(now); x != 0 {

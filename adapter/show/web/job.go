@@ -221,9 +221,9 @@ func (p *jobPage) draw() {
 		}
 	}
 	edge := max(last.Sub(first)/50, time.Second)
-	s := scale{first.Add(-edge), last.Add(edge)}
+	s := scale{first.Add(-edge).In(p.Now.Location()), last.Add(edge)}
 	p.scale = s
-	for _, m := range chart.Marks(s.from.In(p.Now.Location()), s.to, 8) {
+	for _, m := range s.marks() {
 		p.Marks = append(p.Marks, mark{percent(s.x(m.At)), m.Text})
 	}
 	most := peak(every)

@@ -25,12 +25,19 @@ type series struct {
 	To    int64         `json:"to"`
 	Now   int64         `json:"now"`
 	Zone  int           `json:"zone"` // seconds east of Greenwich, on the sidecar's machine
+	Marks []seriesMark  `json:"marks"` // the same as of the charts above it
 	Lines []*seriesLine `json:"lines"`
 
 	scale scale
 }
 
-// seriesLine is one of them.
+// seriesMark is a time on the axis.
+type seriesMark struct {
+	At   int64  `json:"at"` // seconds since 1970
+	Text string `json:"text"`
+}
+
+// seriesLine is one of the numbers.
 type seriesLine struct {
 	Name  string `json:"name"`
 	Color int    `json:"color"`
@@ -46,6 +53,9 @@ type seriesRow struct {
 func newSeries(s scale, now time.Time, names ...string) *series {
 	_, zone := now.Zone()
 	a := &series{From: s.from.Unix(), To: s.to.Unix(), Now: now.Unix(), Zone: zone, scale: s}
+	for _, m := range s.marks() {
+		a.Marks = append(a.Marks, seriesMark{m.At.Unix(), m.Text})
+	}
 	for i, name := range names {
 		a.Lines = append(a.Lines, &seriesLine{Name: name, Color: i, Nodes: make([]int, points+1)})
 	}

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/evoslurm/evoslurm/adapter/api"
+	"github.com/evoslurm/evoslurm/adapter/show/chart"
 )
 
 // wide is the width of a drawing in its own units, independent of the screen.
@@ -34,6 +35,12 @@ func (p *pathOf) String() string { return string(p.data) }
 
 // scale maps times to the width of a drawing.
 type scale struct{ from, to time.Time }
+
+// mostMarks is how many times an axis has.
+const mostMarks = 8
+
+// marks returns the times on the axis, the same for each drawing of a page.
+func (s scale) marks() []chart.Mark { return chart.Marks(s.from, s.to, mostMarks) }
 
 // across returns the position of a period, and false if it is out of view. In view, it is at least
 // one unit wide.

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"flag"
 	"fmt"
+	"html"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -14,6 +15,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -133,6 +135,33 @@ func TestPages(t *testing.T) {
 				t.Fatalf("%s: %d %s", address, w.Code, w.Body)
 			}
 			golden(t, name+"-"+page+".html", sumOf.ReplaceAll(w.Body.Bytes(), []byte("?v=SUM")))
+		}
+	}
+}
+
+// TestOneAxis: charts of nodes, and nodes over time, show the same period, with the same times at the same places.
+func TestOneAxis(t *testing.T) {
+	for _, address := range []string{"/", "/?span=10m", "/?span=168h&at=1795000000", "/job?id=12"} {
+		body := get(t, pageOf(small(), "/"), address).Body.String()
+		_, body, _ = strings.Cut(body, `<svg class="axis"`)
+		axis, _, _ := strings.Cut(body, "</svg>")
+		data := regexp.MustCompile(`data-series="([^"]*)"`).FindStringSubmatch(body)
+		var s series
+		if len(data) != 2 {
+			t.Fatalf("%s: no series", address)
+		}
+		if err := json.Unmarshal([]byte(html.UnescapeString(data[1])), &s); err != nil {
+			t.Fatal(err)
+		}
+		var want, got []string
+		for _, m := range regexp.MustCompile(`<text x="([^"]*)" y="13">([^<]*)<`).FindAllStringSubmatch(axis, -1) {
+			want = append(want, m[2]+" at "+m[1])
+		}
+		for _, m := range s.Marks {
+			got = append(got, m.Text+" at "+percent(scale{time.Unix(s.From, 0), time.Unix(s.To, 0)}.x(time.Unix(m.At, 0))))
+		}
+		if len(got) < 2 || !slices.Equal(got, want) {
+			t.Errorf("%s: the series has the times %q, the charts above it %q", address, got, want)
 		}
 	}
 }

@@ -3,7 +3,8 @@
 (() => {
   const charts = new Map(); // by name: they outlive fetched parts
   const colour = name => getComputedStyle(document.documentElement).getPropertyValue("--" + name).trim();
-  const step = [1, 2, 5, 10, 30, 60, 120, 300, 600, 1800, 3600, 7200, 10800, 21600, 43200, 86400, 172800, 604800, 2419200];
+  // where the charts above it begin, so that a time is at the same place in all
+  const left = el => { const at = document.querySelector(".chart > div, .three > .bars"); return Math.max(44, at ? at.getBoundingClientRect().left - el.getBoundingClientRect().left : 0); };
   const wide = el => Math.max(200, el.clientWidth);
   function draw() {
     for (const el of document.querySelectorAll(".series[data-series]")) {
@@ -21,9 +22,9 @@
       const chart = { data, clock };
       const axis = more => Object.assign({ stroke: () => colour("faint"), grid: { stroke: () => colour("rule"), width: 1 }, ticks: { stroke: () => colour("rule"), width: 1 }, font: "11px system-ui, sans-serif" }, more);
       chart.u = new uPlot({
-        width: wide(el), height: 180, cursor: { drag: { x: false, y: false } },
+        width: wide(el), height: 180, padding: [null, 0, null, 0], cursor: { drag: { x: false, y: false } },
         scales: { x: { time: false, range: () => [chart.data.from, chart.data.to] }, y: { range: (u, least, most) => [0, Math.max(most * 1.05, 1)] } },
-        axes: [axis({ incrs: step, space: 60, size: 28, values: (u, at) => at.map(t => chart.clock(t)) }), axis({ size: 44, incrs: [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10000, 50000] })],
+        axes: [axis({ size: 28, splits: () => chart.data.marks.map(m => m.at), values: () => chart.data.marks.map(m => m.text) }), axis({ size: u => left(u.root.parentNode || el), incrs: [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10000, 50000] })],
         series: [{ label: "at", value: (u, t) => t == null ? "–" : chart.clock(t) }].concat(data.lines.map(l => ({ label: l.name, stroke: () => colour("c" + l.color), width: 1.5, paths: uPlot.paths.stepped({ align: 1 }), points: { show: false }, value: (u, n) => n == null ? "–" : n }))),
         hooks: { draw: [u => {
           const at = u.valToPos(chart.data.now, "x", true), b = u.bbox;
