@@ -24,6 +24,7 @@ import (
 	"github.com/evoslurm/evoslurm/adapter/internal/config"
 	"github.com/evoslurm/evoslurm/adapter/internal/legible"
 	"github.com/evoslurm/evoslurm/adapter/internal/version"
+	"github.com/evoslurm/evoslurm/adapter/internal/when"
 	"github.com/evoslurm/evoslurm/adapter/show/ran"
 )
 
@@ -197,12 +198,12 @@ func (o *options) prepare(now time.Time, me func() (string, error)) (err error) 
 		o.start = "midnight"
 	}
 	if o.start != "" {
-		if o.from, err = parseTime(o.start, now); err != nil {
+		if o.from, err = when.Parse(o.start, now); err != nil {
 			return fmt.Errorf("--starttime: %w", err)
 		}
 	}
 	if o.end != "" {
-		if o.to, err = parseTime(o.end, now); err != nil {
+		if o.to, err = when.Parse(o.end, now); err != nil {
 			return fmt.Errorf("--endtime: %w", err)
 		}
 		if o.to.Before(o.from) {
