@@ -91,7 +91,7 @@ func (d *day) configure(c config.Config) {
 		d.e.Config = config.Default()
 		d.e.Strategy, _ = planner.StrategyByName(d.e.Config.Strategy)
 	}
-	d.e.Config.Drive = config.Default().Drive
+	d.e.Config.Drive, d.e.Config.Mode = config.Default().Drive, config.ModeAct
 }
 
 // outages are the nodes that were not usable.
