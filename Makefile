@@ -30,6 +30,7 @@ LIVE        ?= TestHour|TestESP
 LIVEFLAGS   ?=
 SITESFLAGS  ?=
 ATTACK      ?=
+OBSERVEFLAGS ?=
 SEEDS       ?= 20
 SEED        ?= 1
 
@@ -175,6 +176,10 @@ load: deps ## put the sidecar under load for a quarter of an hour: 1,000 real no
 latency: deps ## measure what an application waits for when it grows, in every drive mode, and a stock job when malleable ones give way (8 minutes)
 	go run ./adapter/trials/latency $(LATENCYFLAGS)
 
+.PHONY: observe
+observe: deps ## a sidecar without rights observes a mixed workload on a private Slurm, which is then played in the model (half an hour; OBSERVEFLAGS=-observe.for=5m)
+	nice go test -run '^TestObserve$$' -v -count=1 -timeout 180m ./adapter/trials/observe -args -observe.for=30m -observe.out='$(CURDIR)/bin/observed' $(OBSERVEFLAGS)
+
 GOVULNCHECK := bin/tools/govulncheck-v1.8.0
 
 .PHONY: vuln
@@ -232,7 +237,7 @@ install: | $(BIN)/evoslurmd $(BIN)/completions ## install commands, strategies, 
 	install -m 644 contrib/completions/zsh/* $(BIN)/completions/zsh/* $(SHARE)/zsh/site-functions
 	install -m 644 contrib/completions/fish/* $(BIN)/completions/fish/* $(SHARE)/fish/vendor_completions.d
 	install -d $(DESTDIR)$(UNITDIR)
-	for unit in $(wildcard contrib/systemd/*.service contrib/systemd/*.socket); do \
+	for unit in $(wildcard contrib/systemd/*); do \
 		sed 's|^ExecStart=/usr/local/|ExecStart=$(PREFIX)/|' $$unit >$(DESTDIR)$(UNITDIR)/$${unit##*/} && \
 		chmod 644 $(DESTDIR)$(UNITDIR)/$${unit##*/} || exit 1; \
 	done
