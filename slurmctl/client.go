@@ -38,8 +38,9 @@ type Client struct {
 	Ran func(Ran)
 
 	calls        atomic.Uint64
-	wantsAccount atomic.Bool  // job updates must carry Account=: see change
-	release      atomic.Int32 // release of the commands, as version returns it; 0 until asked
+	wantsAccount atomic.Bool            // job updates must carry Account=: see change
+	cluster      atomic.Pointer[string] // the cluster's name; nil until asked
+	release      atomic.Int32           // release of the commands, as version returns it; 0 until asked
 }
 
 // Ran describes a command that has ended.
@@ -296,7 +297,7 @@ func (e envList) get(name string) string {
 
 // lookPath finds a command in Dir or in the command's own PATH.
 func (c *Client) lookPath(name string, env envList) (string, error) {
-	if c.Dir != "" {
+	if c.Dir != "" && name != perl {
 		return filepath.Join(c.Dir, name), nil
 	}
 	for _, dir := range filepath.SplitList(env.get("PATH")) {

@@ -48,8 +48,18 @@ func (k *Client) Cancel(ctx context.Context, ids ...slurmctl.JobID) error {
 	return k.CancelAs(ctx, nil, ids...)
 }
 
+// Complete does what slurmctl.Client.Complete does on a machine with Slurm's Perl interface.
+func (k *Client) Complete(ctx context.Context, ids ...slurmctl.JobID) error {
+	return k.end(ctx, slurmctl.Completed, nil, ids)
+}
+
 // CancelAs does what slurmctl.Client.CancelAs does.
 func (k *Client) CancelAs(ctx context.Context, u *slurmctl.User, ids ...slurmctl.JobID) error {
+	return k.end(ctx, slurmctl.Cancelled, u, ids)
+}
+
+// end ends jobs in a state, as a user (nil for the client's).
+func (k *Client) end(ctx context.Context, state slurmctl.JobState, u *slurmctl.User, ids []slurmctl.JobID) error {
 	if len(ids) == 0 {
 		return nil
 	}
@@ -65,7 +75,7 @@ func (k *Client) CancelAs(ctx context.Context, u *slurmctl.User, ids ...slurmctl
 			if u != nil && u.UID != 0 && u.UID != j.UID {
 				return refusal("Access/permission denied")
 			}
-			finish(k.cluster, j, slurmctl.Cancelled)
+			end(k.cluster, j, state, true)
 		}
 		return nil
 	})

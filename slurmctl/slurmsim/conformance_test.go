@@ -30,6 +30,7 @@ type commands interface {
 	Merge(context.Context, slurmctl.JobID) error
 	Shrink(context.Context, slurmctl.JobID, []string) error
 	Cancel(context.Context, ...slurmctl.JobID) error
+	Complete(context.Context, ...slurmctl.JobID) error
 	CancelAs(context.Context, *slurmctl.User, ...slurmctl.JobID) error
 	Signal(context.Context, slurmctl.JobID, string, slurmctl.SignalOptions) error
 	Hold(context.Context, slurmctl.JobID) error

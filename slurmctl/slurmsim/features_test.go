@@ -252,6 +252,13 @@ var features = []feature{
 		w.must(w.Cancel(w.ctx, k.ID, 999999)) // a job that is gone is no error
 		w.is("an ended job's update", w.UpdateJob(w.ctx, k.ID, slurmctl.JobUpdate{TimeLimit: time.Hour}), slurmctl.ErrAlreadyDone)
 	}},
+	{"a companion whose work is done is completed, and needs no step for that", func(w *world) {
+		k, err := w.allocate(slurmctl.AllocateRequest{Nodes: 3})
+		w.must(err)
+		w.must(w.Complete(w.ctx, k.ID))
+		w.until(k.ID, slurmctl.Completed)
+		w.must(w.Complete(w.ctx, k.ID, 999999)) // a job that is gone is no error
+	}},
 	{"an expander lasts as long as its job", func(w *world) {
 		base := w.start(slurmsim.Job{Nodes: 1, TimeLimit: 7 * time.Minute})
 		j := w.until(base, slurmctl.Running)

@@ -135,8 +135,12 @@ func exited(c *Cluster, j *job, code int) {
 	finish(c, j, state)
 }
 
-// finish ends a pending or running job.
+// finish ends a pending or running job. It is killed, unless it ended by itself.
 func finish(c *Cluster, j *job, state slurmctl.JobState) {
+	end(c, j, state, state != slurmctl.Completed && state != slurmctl.Failed)
+}
+
+func end(c *Cluster, j *job, state slurmctl.JobState, killed bool) {
 	j.Epoch++
 	j.EndTime = c.second()
 	if j.State == slurmctl.Pending {
@@ -154,26 +158,29 @@ func finish(c *Cluster, j *job, state slurmctl.JobState) {
 	j.State, j.Final = slurmctl.Completing, state
 	c.touch(j)
 	release := c.options.Latency.Release
-	if j.Request.Stubborn && state != slurmctl.Completed && state != slurmctl.Failed {
+	if j.Request.Stubborn && killed {
 		release += c.options.KillWait
 	}
-	c.Later(release, reports{leaves{j, state, j.Epoch, j.Nodes, c.Boot}})
+	c.Later(release, reports{leaves{j, state, killed, j.Epoch, j.Nodes, c.Boot}})
 }
 
 // leaves reports that a job has left its nodes.
 type leaves struct {
-	Job   *job // as it was: slurmctld may have another record by then
-	State slurmctl.JobState
-	Epoch int
-	Nodes []int
-	Boot  time.Time // when slurmctld had started
+	Job    *job // as it was: slurmctld may have another record by then
+	State  slurmctl.JobState
+	Killed bool
+	Epoch  int
+	Nodes  []int
+	Boot   time.Time // when slurmctld had started
 }
 
 // Act implements Action.
 func (l leaves) Act(c *Cluster) {
 	if c.Boot.Equal(l.Boot) {
 		freeNodes(c, l.Nodes)
-		refuse(c, l.Job, l.State, l.Nodes)
+		if l.Killed && l.Job.whole() {
+			refuse(c, l.Nodes)
+		}
 	}
 	if j := c.Jobs[l.Job.ID]; j != nil && j.Epoch == l.Epoch && j.State == slurmctl.Completing {
 		if c.drop(j); j.Requeued {
@@ -212,10 +219,7 @@ const pingInterval = 100 * time.Second
 
 // refuse keeps nodes on which an exclusive job was killed from jobs until they answer, if an exclusive job was shrunk
 // from them (no_share_job_cnt). Of a job that ended by itself, they answer once they are idle.
-func refuse(c *Cluster, j *job, state slurmctl.JobState, nodes []int) {
-	if state == slurmctl.Completed || state == slurmctl.Failed || !j.whole() {
-		return
-	}
+func refuse(c *Cluster, nodes []int) {
 	for _, n := range nodes {
 		if c.Nodes[n].Shrunk && c.Nodes[n].Freeing == 0 {
 			c.Refused.add(n)

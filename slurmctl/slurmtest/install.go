@@ -26,6 +26,9 @@ var slurmParts = []part{
 	{"munge", []string{"/usr/sbin/munged"}},
 }
 
+// perlParts lets allocations end as COMPLETED (slurmctl.Client.Complete). A cluster works without.
+var perlParts = []part{{"libslurm-perl", []string{"/usr/lib/*/perl5/*/Slurm.pm", "/usr/lib/*/perl/*/Slurm.pm", "/usr/lib64/perl5/vendor_perl/Slurm.pm"}}}
+
 var accountingParts = []part{
 	{"slurmdbd", []string{"/usr/sbin/slurmdbd"}},
 	{"mariadb-server", []string{"/usr/sbin/mariadbd"}},
@@ -53,13 +56,9 @@ func daemonPath(name string) string {
 }
 
 // Missing returns the Debian packages that this machine lacks for clusters, including accounting.
-func Missing() []string { return missing(true) }
+func Missing() []string { return missing(slices.Concat(slurmParts, accountingParts, perlParts)) }
 
-func missing(accounting bool) []string {
-	parts := slurmParts
-	if accounting {
-		parts = slices.Concat(slurmParts, accountingParts)
-	}
+func missing(parts []part) []string {
 	var pkgs []string
 	for _, p := range parts {
 		if p.find() == "" && !slices.Contains(pkgs, p.pkg) {
@@ -71,7 +70,11 @@ func missing(accounting bool) []string {
 
 // checkInstalled returns an error that says in one line what to install, if anything.
 func checkInstalled(accounting bool) error {
-	pkgs := missing(accounting)
+	parts := slurmParts
+	if accounting {
+		parts = slices.Concat(slurmParts, accountingParts)
+	}
+	pkgs := missing(parts)
 	if len(pkgs) == 0 {
 		return nil
 	}

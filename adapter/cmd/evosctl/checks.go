@@ -87,6 +87,9 @@ func (d *doctor) controllers(ctx context.Context) bool {
 	return true
 }
 
+// mergedRows says what the choice of merge costs where slurmdbd counts.
+const mergedRows = "XDMoD counts only a merged job's last size, and seff only its first; where they matter, set drive: companion (docs/accounting.md)"
+
 // cluster checks slurmctld's configuration and decides the drive mode.
 func (d *doctor) cluster(ctx context.Context) {
 	sc, err := d.slurm.Config(ctx)
@@ -102,6 +105,7 @@ func (d *doctor) cluster(ctx context.Context) {
 	d.stepManagers(sc)
 	d.priorities(sc)
 	d.accounting(sc)
+	d.companions(ctx, sc)
 	d.power(sc)
 	d.nodes(ctx)
 	if own, theirs := d.cfg.Munge.Socket, sc.MungeSocket(); own != theirs {
@@ -114,6 +118,9 @@ func (d *doctor) cluster(ctx context.Context) {
 		d.Drive = string(drivemode.Merge)
 	case merge:
 		d.Reasons = []string{against + ": set drive: merge where that is harmless"}
+	}
+	if d.Drive == string(drivemode.Merge) && sc.AccountingStorageType() == "slurmdbd" {
+		d.Reasons = append(d.Reasons, mergedRows)
 	}
 	if d.cfg.Drive != drivemode.Auto {
 		d.Reasons = append([]string{fmt.Sprintf("the configuration says drive: %s (auto would choose %s)", d.cfg.Drive, d.Drive)}, d.Reasons...)
@@ -277,6 +284,18 @@ func (d *doctor) accounting(sc slurmctl.Config) {
 		d.add("slurmdbd", ok, "in use; every resize waits for its answer", "where jobs resize often, have TCP acknowledge at once between it and slurmctld (quickack): evoslurmd(8)")
 	default:
 		d.add("slurmdbd", ok, "in use", "")
+	}
+}
+
+// companions checks what slurmdbd will say of companions.
+func (d *doctor) companions(ctx context.Context, sc slurmctl.Config) {
+	switch {
+	case sc.AccountingStorageType() != "slurmdbd":
+	case d.slurm.Completes(ctx):
+		d.add("companions", ok, "they end as COMPLETED, if the sidecar's host has Slurm's Perl interface, as this one has", "")
+	default:
+		d.add("companions", warn, "they end as CANCELLED: Slurm's Perl interface is missing here",
+			"install slurm-perlapi (Debian: libslurm-perl) on the sidecar's host (docs/accounting.md)")
 	}
 }
 

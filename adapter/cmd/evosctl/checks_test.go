@@ -1,6 +1,8 @@
 package main
 
 import (
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -23,6 +25,23 @@ func TestSlurmdbd(t *testing.T) {
 		got := d.Checks[0]
 		if got.Result != c.want || !strings.Contains(got.Remedy, c.remedy) || (c.remedy == "") != (got.Remedy == "") {
 			t.Errorf("Slurm %s with %s: %+v, want %s and %q", c.version, c.storage, got, c.want, c.remedy)
+		}
+	}
+}
+
+// TestCompanions checks that doctor says how companions end, where slurmdbd records it.
+func TestCompanions(t *testing.T) {
+	for script, want := range map[string]result{"exit 0": ok, "exit 2": warn} {
+		dir := t.TempDir()
+		if err := os.WriteFile(filepath.Join(dir, "perl"), []byte("#!/bin/sh\n"+script+"\n"), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		d := &doctor{slurm: &slurmctl.Client{Env: []string{"PATH=" + dir}}}
+		for _, storage := range []string{"(null)", "accounting_storage/slurmdbd"} {
+			d.companions(t.Context(), slurmctl.Config{Values: map[string]string{"AccountingStorageType": storage}})
+		}
+		if len(d.Checks) != 1 || d.Checks[0].Result != want {
+			t.Errorf("with perl that says %q: %+v, want one %s", script, d.Checks, want)
 		}
 	}
 }

@@ -36,6 +36,7 @@ type Slurm interface {
 	Shrink(context.Context, slurmctl.JobID, []string) error
 	UpdateJob(context.Context, slurmctl.JobID, slurmctl.JobUpdate) error
 	Cancel(context.Context, ...slurmctl.JobID) error
+	Complete(context.Context, ...slurmctl.JobID) error
 	CancelAs(context.Context, *slurmctl.User, ...slurmctl.JobID) error
 	TryUpdate(context.Context, slurmctl.JobID, time.Time) error
 	MayAllocate(context.Context, slurmctl.AllocateRequest) error
@@ -130,6 +131,9 @@ func (d *Driver) Run(ctx, polls context.Context, t msg.Task) (result any, err er
 		}
 		return nil, errors.Join(errs...)
 	case msg.Cancel:
+		if c.Done {
+			return nil, d.Slurm.Complete(ctx, c.Jobs...)
+		}
 		return nil, d.Slurm.Cancel(ctx, c.Jobs...)
 	case msg.Ask:
 		return resultOf(d.Slurm.Glance(ctx, c.Jobs...))
@@ -231,7 +235,7 @@ func (d *Driver) shrink(ctx context.Context, c msg.Shrink) ([]msg.Part, error) {
 		switch {
 		case len(keep) == len(held[i].Nodes):
 		case len(keep) == 0 && i > 0:
-			if err := d.Slurm.Cancel(ctx, held[i].ID); err != nil {
+			if err := d.Slurm.Complete(ctx, held[i].ID); err != nil {
 				return held, err
 			}
 			held = append(held[:i:i], held[i+1:]...)

@@ -27,7 +27,7 @@ func (r Release) Native(ctx context.Context) bool {
 }
 
 // Packages make a root fit to boot a private Slurm.
-var Packages = []string{"slurmctld", "slurmd", "slurm-client", "slurm-wlm-basic-plugins", "munge", "slurmdbd", "mariadb-server"}
+var Packages = []string{"slurmctld", "slurmd", "slurm-client", "slurm-wlm-basic-plugins", "munge", "slurmdbd", "mariadb-server", "libslurm-perl"}
 
 // BuildPackages lists the packages needed in addition to run the whole test suite in a root.
 var BuildPackages = []string{"gcc", "libc6-dev", "python3-grpcio", "python3-protobuf", "python3-cryptography"}

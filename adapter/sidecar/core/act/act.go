@@ -166,7 +166,7 @@ func watchOverrun(c *state.Core, j *state.Job, now time.Time) {
 	case c.Config.Overrun == "cancel" || j.Last():
 		c.Event(j, "enforced", detail)
 		c.LogJob(j).Warn("cancelling the job: its nodes were promised to another job")
-		c.Do(j, "cancel", "overrun", state.KindEnforce, msg.Cancel{[]slurmctl.JobID{j.Record.ID}}, state.Args{})
+		c.Do(j, "cancel", "overrun", state.KindEnforce, msg.Cancel{Jobs: []slurmctl.JobID{j.Record.ID}}, state.Args{})
 	}
 }
 

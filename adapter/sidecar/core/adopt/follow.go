@@ -29,7 +29,16 @@ func PresentJob(c *state.Core, j *state.Job) slurmctl.JobID {
 
 // CancelBeside cancels Slurm jobs that no longer belong to any job.
 func CancelBeside(c *state.Core, what string, ids ...slurmctl.JobID) bool {
-	return c.Ask(nil, fmt.Sprint("cancel ", ids), state.KindCancelBeside, msg.Task{Command: msg.Cancel{ids}}, state.Args{What: what})
+	return endBeside(c, what, msg.Cancel{Jobs: ids})
+}
+
+// CompleteBeside ends running companions that no longer belong to any job.
+func CompleteBeside(c *state.Core, what string, ids ...slurmctl.JobID) bool {
+	return endBeside(c, what, msg.Cancel{Jobs: ids, Done: true})
+}
+
+func endBeside(c *state.Core, what string, how msg.Cancel) bool {
+	return c.Ask(nil, fmt.Sprint("cancel ", how.Jobs), state.KindCancelBeside, msg.Task{Command: how}, state.Args{What: what})
 }
 
 // MayBring reports whether a Slurm job with the name of an expander of j may really be an expander. Any

@@ -45,7 +45,7 @@ func leave(c *state.Core, r *slurmctl.Job) {
 	comment := unmarked(c.Refused[r.ID].Reason)
 	what, do := "let go as a stock job", msg.Command(msg.Update{Job: r.ID, Change: slurmctl.JobUpdate{StartNow: true, Comment: &comment}})
 	if c.Config.Undriven == config.UndrivenCancel {
-		what, do = "cancelled", msg.Cancel{[]slurmctl.JobID{r.ID}}
+		what, do = "cancelled", msg.Cancel{Jobs: []slurmctl.JobID{r.ID}}
 	}
 	c.Ask(nil, fmt.Sprint("leave ", r.ID), state.KindLeave, msg.Task{Command: do}, state.Args{What: what, Of: r.ID})
 }

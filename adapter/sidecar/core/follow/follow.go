@@ -354,7 +354,7 @@ func cancelCompanions(c *state.Core, j *state.Job) {
 		}
 	}
 	if len(ids) > 0 {
-		adopt.CancelBeside(c, "its companions", ids...)
+		adopt.CompleteBeside(c, "its companions", ids...)
 	}
 }
 
@@ -373,7 +373,11 @@ func Clean(c *state.Core, s *state.Snapshot) {
 			continue
 		}
 		own, _ := state.ParseHoldName(r.Name)
-		if adopt.CancelBeside(c, "an expander", r.ID) {
+		end := adopt.CancelBeside
+		if r.State == slurmctl.Running {
+			end = adopt.CompleteBeside
+		}
+		if end(c, "an expander", r.ID) {
 			c.Log.WithField("expander", r.ID).WithField("job", own.Job).Info("cancelling an expander that outlived its job")
 			c.Event(c.ByID[own.Job], "cleaned", map[string]any{"expander": r.ID, "base": own.Job})
 		}

@@ -152,8 +152,11 @@ type (
 		Jobs []slurmctl.JobID
 		Name string
 	}
-	// Cancel cancels jobs.
-	Cancel struct{ Jobs []slurmctl.JobID }
+	// Cancel cancels jobs. If Done, they are companions that have done their work: they end as COMPLETED where Slurm allows it.
+	Cancel struct {
+		Jobs []slurmctl.JobID
+		Done bool
+	}
 	// Ask queries only some jobs; the result is a []slurmctl.Job.
 	Ask struct{ Jobs []slurmctl.JobID }
 

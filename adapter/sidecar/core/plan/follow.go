@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"fmt"
 	"strings"
 	"time"
 
@@ -11,6 +12,11 @@ import (
 // ExpanderMark is the text in the comment of every expander, unless a site's plugins have
 // overwritten the comment.
 const ExpanderMark = "evox:v1"
+
+// ExpanderComment returns the comment of an expander: the mark, and the job that it belongs to as long as it is a companion.
+func ExpanderComment(base slurmctl.JobID, step int) string {
+	return fmt.Sprintf("%s job %d step %d", ExpanderMark, base, step)
+}
 
 // IsExpander reports whether the sidecar created a Slurm job to bring nodes. The job has the name
 // of an expander, and the mark. If the mark is gone, the job must belong to the sidecar, or to the
