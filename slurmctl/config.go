@@ -91,6 +91,16 @@ func (c Config) Private(what string) bool {
 	return slices.ContainsFunc(c.List("PrivateData"), func(f string) bool { return strings.EqualFold(f, what) || strings.EqualFold(f, "all") })
 }
 
+// Hidden lists what PrivateData hides from users of what a poll shows.
+func (c Config) Hidden() (all []string) {
+	for _, what := range []string{"jobs", "nodes", "partitions", "reservations"} {
+		if c.Private(what) {
+			all = append(all, what)
+		}
+	}
+	return all
+}
+
 // SelectType returns the selection plugin without its prefix: "cons_tres", "linear".
 func (c Config) SelectType() string { return c.plugin("SelectType") }
 

@@ -6,7 +6,7 @@ const usage = `Usage: evosbatch [sbatch options] --profile=NODES@DURATION[,NODES
                  [--grace=DURATION] [--speedup=FILE|amdahl:F]
                  [--expand-limit=1|2|inf] [--drive=auto|merge|companion|chain]
                  [--max-nodes=N] [--on-grow=CMD] [--on-shrink=CMD] [--on-step=CMD]
-                 [--require-profile] [--dry-run] script [args]
+                 [--require-profile] [--rigid] [--dry-run] script [args]
 `
 
 const help = usage + `
@@ -47,6 +47,11 @@ Options of evosbatch:
                               have come, before nodes leave, after a step has begun
       --require-profile       refuse a job without a profile (default: submit it as a
                               stock job by sbatch)
+      --rigid                 submit an ordinary job with the profile's largest number of
+                              nodes (of --malleable: MIN; of --moldable: the first
+                              alternative's) for the whole time. evosctl next in it
+                              goes from step to step at once, and runs no hooks. For
+                              sites where Evoslurm does not drive jobs yet
       --dry-run               print the sbatch command line, without submitting
 
 The same options in the script, before its first command (the command line wins):

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -78,6 +79,7 @@ func submitJob(ctx context.Context, args []string) int {
 		MaxGrace:   site.Malleable.MaxGrace,
 		MayEvolve:  func(ctx context.Context, job config.Names) ([]string, error) { return mayEvolve(ctx, site, job) },
 		LastRuns:   func(ctx context.Context, name string) (string, string, error) { return lastRuns(ctx, site, name) },
+		Refuses:    func(ctx context.Context) error { return observing(ctx, site) },
 		Help:       func() { fmt.Print(help) },
 		Usage:      func() { fmt.Print(usage) },
 		Version:    func() { fmt.Print(versions(ctx, sbatch)) },
@@ -102,6 +104,28 @@ func lastRuns(ctx context.Context, site config.Config, name string) (string, str
 		return "", "", fmt.Errorf("%w; runs are known to the sidecar alone: give the profile itself, or @NAME", err)
 	}
 	return p.String(), what, err
+}
+
+// modePatience is how long a submission waits for the sidecar's word on its mode.
+const modePatience = 2 * time.Second
+
+// observing returns an error if the sidecar drives no jobs: by its own word or, if it does not answer, by the
+// configuration.
+func observing(ctx context.Context, site config.Config) error {
+	mode := string(site.Mode)
+	if client, err := reach.Client(site); err == nil {
+		limited, cancel := context.WithTimeout(ctx, modePatience)
+		defer cancel()
+		client.Waiting = func(string, error) { cancel() }
+		if status, err := client.Status(limited); err == nil && status.Mode != "" {
+			mode = status.Mode
+		}
+	}
+	if mode != string(config.ModeObserve) {
+		return nil
+	}
+	return errors.New("Evoslurm only observes this cluster (mode: observe), and drives no evolving jobs yet: " +
+		"add --rigid to submit the peak of the profile as an ordinary job for the whole time")
 }
 
 // replaceProcess replaces this process by the program, so that its output, waiting, and status are

@@ -14,6 +14,7 @@ import (
 
 	"github.com/evoslurm/evoslurm/adapter/api"
 	"github.com/evoslurm/evoslurm/adapter/api/reach"
+	"github.com/evoslurm/evoslurm/adapter/internal/config"
 	"github.com/evoslurm/evoslurm/adapter/internal/drivemode"
 	"github.com/evoslurm/evoslurm/slurmctl"
 )
@@ -99,9 +100,13 @@ func (d *doctor) cluster(ctx context.Context) {
 	}
 	d.version(ctx, sc)
 	d.clock(ctx)
-	level := d.rights(ctx, sc)
-	d.expansion(sc)
-	d.shrinks(sc, level)
+	if d.cfg.Observes() {
+		d.observes(ctx, sc)
+	} else {
+		level := d.rights(ctx, sc)
+		d.expansion(sc)
+		d.shrinks(sc, level)
+	}
 	d.stepManagers(sc)
 	d.priorities(sc)
 	d.accounting(sc)
@@ -351,6 +356,9 @@ func (d *doctor) sidecar(ctx context.Context) {
 		return
 	}
 	detail := fmt.Sprintf("version %s at %s drives cluster %s", s.Version, d.cfg.API, s.Cluster)
+	if s.Mode == string(config.ModeObserve) {
+		detail = fmt.Sprintf("version %s at %s is observing cluster %s, and changes nothing (mode: observe)", s.Version, d.cfg.API, s.Cluster)
+	}
 	switch age := time.Since(s.LastCycle); {
 	case s.LastError != "":
 		d.add("sidecar", warn, detail+"; "+s.LastError, "see its log")

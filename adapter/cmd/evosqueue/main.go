@@ -358,13 +358,21 @@ func (o *options) view(ctx context.Context, from source, now time.Time, t displa
 	if err != nil {
 		return "", silent(ctx, o.address, err)
 	}
+	return text + notes(status), nil
+}
+
+// notes returns what is unusual about the sidecar.
+func notes(status api.Status) (text string) {
+	if status.Mode == string(config.ModeObserve) {
+		text += "\nObserving: Evoslurm changes nothing in Slurm, and drives no evolving jobs.\n"
+	}
 	if status.StrategyNote != "" {
 		text += "\nStrategy " + status.Strategy + ": " + status.StrategyNote + "\n"
 	}
 	if status.PolicyNote != "" {
 		text += "\nMalleability policy " + status.Policy + ": " + status.PolicyNote + "\n"
 	}
-	return text, nil
+	return text
 }
 
 // nodesKnown rejects names in --nodelist that neither the cluster nor a job has, as squeue does. If

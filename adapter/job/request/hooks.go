@@ -20,6 +20,9 @@ const (
 	VarOnStep   = "EVO_ON_STEP"
 )
 
+// VarRigid is the number of steps of a job that evosbatch --rigid submitted, in its environment.
+const VarRigid = "EVO_RIGID"
+
 // HooksOf returns the hooks in an environment.
 func HooksOf(getenv func(string) string) Hooks {
 	return Hooks{Grow: getenv(VarOnGrow), Shrink: getenv(VarOnShrink), Step: getenv(VarOnStep)}

@@ -17,6 +17,7 @@ type call struct {
 	marker  string
 	request request.Request // contents of the marker
 	extra   []string        // further options
+	rigid   bool            // an ordinary job, not parked and without a marker
 	loud    bool            // sbatch must print the job's ID, even if the user wants it quiet
 }
 
@@ -85,14 +86,17 @@ func (r submission) words(c call) []string {
 			words = append(words, o.Words...)
 		}
 	}
-	words = append(words, "--nodes="+strconv.Itoa(c.nodes), "--exclusive", "--comment="+c.marker)
-	if r.request.Nodes != "" {
+	words = append(words, "--nodes="+strconv.Itoa(c.nodes), "--exclusive")
+	if !c.rigid {
+		words = append(words, "--comment="+c.marker)
+	}
+	if !c.rigid && r.request.Nodes != "" {
 		words = append(words, "--nodelist=") // none: the marker holds it
 	}
 	if c.time > 0 {
 		words = append(words, "--time="+formatMinutes(c.time))
 	}
-	if !r.testOnly { // a parked job would start at the end of the century
+	if !c.rigid && !r.testOnly { // a parked job would start at the end of the century
 		words = append(words, "--begin="+ParkedUntil)
 	}
 	words = append(words, r.gres.options(c.nodes)...)

@@ -35,6 +35,9 @@ type Command struct {
 	// name, and which runs those were.
 	LastRuns func(ctx context.Context, name string) (profile, what string, err error)
 
+	// Refuses returns why this cluster drives no evolving jobs now, or nil.
+	Refuses func(ctx context.Context) error
+
 	Help    func() // shows evosbatch's own help
 	Usage   func()
 	Version func()
@@ -102,6 +105,16 @@ func (c *Command) run(ctx context.Context) (int, error) {
 	}
 	for _, name := range ignored {
 		fmt.Fprintf(c.Stderr, "evosbatch: %s does not go with this job: left out\n", name)
+	}
+
+	if r.options.has("rigid") {
+		program.environ = withRigid(withHooks(c.Environ, r.request.Hooks), r)
+		return 0, program.sendRigid(r)
+	}
+	if c.Refuses != nil && !r.options.has("dry-run") {
+		if err := c.Refuses(ctx); err != nil {
+			return 0, err
+		}
 	}
 
 	// 6. Request → request that is feasible here: Slurm is asked.

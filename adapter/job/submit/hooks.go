@@ -42,11 +42,11 @@ func (r submission) hookExport() []string {
 	return []string{"--export=" + words}
 }
 
-// withHooks returns an environment with only these hooks, without those of the submitting job.
+// withHooks returns an environment with only these hooks, without what belongs to the submitting job.
 func withHooks(environ []string, hooks request.Hooks) []string {
 	environ = slices.DeleteFunc(slices.Clone(environ), func(assignment string) bool {
 		name, _, _ := strings.Cut(assignment, "=")
-		return name == request.VarOnGrow || name == request.VarOnShrink || name == request.VarOnStep
+		return name == request.VarOnGrow || name == request.VarOnShrink || name == request.VarOnStep || name == request.VarRigid
 	})
 	for _, v := range hooks.Variables() {
 		environ = append(environ, v[0]+"="+v[1])

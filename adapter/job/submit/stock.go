@@ -21,7 +21,7 @@ const (
 func ownerOf(line getopt.Line, bad error, words, environ []string) owner {
 	for _, o := range line.Options {
 		switch o.Name {
-		case "help", "usage", "version", "autocomplete", "require-profile":
+		case "help", "usage", "version", "autocomplete", "require-profile", "rigid":
 			return evosbatch
 		}
 		if asksToEvolve(o) {

@@ -32,6 +32,7 @@ type Controller struct {
 	core       *core.Core
 	recorder   *recorder.Recorder // nil: nothing is recorded
 	watcher    *observed.Watcher  // nil: the sidecar acts
+	hidden     bool               // said what PrivateData hides from it
 	clock      *clock
 	driver     *drive.Driver
 	slurm      *slurmctl.Client

@@ -1,6 +1,8 @@
 package controller
 
 import (
+	"os"
+	"strings"
 	"time"
 
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/msg"
@@ -29,9 +31,25 @@ func (c *Controller) observe() (err error) {
 	return nil
 }
 
+// hiddenFrom returns what PrivateData hides from this process unless it is an operator.
+func hiddenFrom(cfg *slurmctl.Config) []string {
+	if cfg == nil || os.Geteuid() == 0 {
+		return nil
+	}
+	if _, uid, err := cfg.SlurmUser(); err == nil && int(uid) == os.Geteuid() {
+		return nil
+	}
+	return cfg.Hidden()
+}
+
 // watch gives an input to the watcher.
 func (c *Controller) watch(in msg.Input) {
 	if o, ok := in.(msg.Observation); ok {
+		if hidden := hiddenFrom(o.Config); c.watcher != nil && !c.hidden && len(hidden) > 0 {
+			c.hidden = true
+			c.log.WithField("hidden", strings.Join(hidden, ",")).Warn("PrivateData hides something from accounts that are not Slurm's operators; " +
+				"unless this account is one, what is hidden is not recorded, and plans do not know of it (evosctl doctor)")
+		}
 		took := c.clock.now().Sub(o.Begun)
 		c.watcher.See(time.Now().Add(-took), took, in)
 		return

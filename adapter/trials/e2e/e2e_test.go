@@ -44,10 +44,10 @@ type site struct {
 	log     *os.File
 }
 
-func newSite(t *testing.T, options slurmtest.Options, account *slurmctl.User) *site {
+func newSite(t *testing.T, options slurmtest.Options, account *slurmctl.User, config ...string) *site {
 	t.Helper()
 	s := &site{t: t, account: account}
-	more := "poll_interval: 500ms\n"
+	more := "poll_interval: 500ms\n" + strings.Join(config, "\n") + "\n"
 	if account != nil && account.Name != "slurm" {
 		more += "sidecar_user: " + account.Name + "\n"
 	}
