@@ -149,9 +149,11 @@ func findDelays(c *state.Core, s *state.Snapshot, from []int64, idle int) bool {
 	}
 	free := slurm.LanesOf(occupiedBut(c, s, now, func(*state.Job) bool { return false }))
 	free.Place(list, from)
-	any := false
+	any, before := false, make([]bool, len(s.Nodes))
 	for i := range list {
-		any = isHeldUp(c, s, &list[i], from, now) || any
+		if p := &list[i]; p.Stock {
+			any = isHeldUp(c, s, p, from, now, comesFirst(before, p.Nodes)) || any
+		}
 	}
 	if any {
 		giveWay(c, s, free, list, budgets, from, now)
@@ -159,11 +161,19 @@ func findDelays(c *state.Core, s *state.Snapshot, from []int64, idle int) bool {
 	return true
 }
 
-// isHeldUp takes over the place of a job without promises, and reports whether the job is held up.
-func isHeldUp(c *state.Core, s *state.Snapshot, p *slurm.Placed, from []int64, now int64) bool {
-	if !p.Stock {
-		return false
+// comesFirst reports whether no stock job before one shares its nodes, and adds these to the nodes of the jobs before.
+func comesFirst(before []bool, nodes []int) bool {
+	first := true
+	for _, n := range nodes {
+		first = first && !before[n]
+		before[n] = true
 	}
+	return first
+}
+
+// isHeldUp takes over the place of a stock job without promises, and reports whether the job is held up. It gets
+// whether no stock job comes before that one.
+func isHeldUp(c *state.Core, s *state.Snapshot, p *slurm.Placed, from []int64, now int64, first bool) bool {
 	id, end := p.Record.ID, now+slurm.Seconds(p.Record.TimeLimit)
 	h := c.Delays.Jobs[id]
 	can := p.Start <= now
@@ -175,6 +185,7 @@ func isHeldUp(c *state.Core, s *state.Snapshot, p *slurm.Placed, from []int64, n
 		h = &state.HeldUp{Since: s.Taken, UID: p.Record.UID}
 		c.Delays.Jobs[id] = h
 	}
+	h.InTurn(first)
 	if isFreed(c, s, h, end) { // Slurm starts the job there once the holds are gone
 		h.Now, h.From, h.End = false, now, end
 		h.WaitsFor(slices.ContainsFunc(h.Nodes, func(name string) bool { return from[s.Index[name]] < end }), s.Taken)

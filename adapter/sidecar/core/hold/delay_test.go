@@ -271,3 +271,33 @@ func TestOutranks(t *testing.T) {
 		}
 	}
 }
+
+// TestDelayInTurn: a stock job that stays on free nodes has no budget any more, unless another stock job came before it
+// meanwhile.
+func TestDelayInTurn(t *testing.T) {
+	for _, behind := range []bool{true, false} {
+		b := newBench(t, 8)
+		b.Config.MaxDelay, b.Config.StockJobs = 9*time.Hour, 100
+		j := b.Evolving(1, 1000, "1@7h,7@1h", 9*time.Hour)
+		b.begin(j)
+		b.Stock(2, 10, 2, 8*time.Hour)
+		b.Stock(9, 999, 8, 6*time.Hour)
+		before := func(is bool) {
+			b.s.Jobs[2].Reason = map[bool]string{true: "Resources", false: "Dependency"}[is]
+			b.see()
+			b.later(time.Second)
+		}
+		before(false) // held up
+		b.s.Jobs[1].TimeLimit = 6 * time.Hour
+		before(behind) // it would end before the growth
+		b.later(plan.StartPatience + time.Second)
+		if h := b.Delays.Jobs[2]; h == nil || !h.Spent {
+			t.Fatalf("it has its budget after waiting on free nodes: %+v", h)
+		}
+		b.s.Jobs[1].TimeLimit, b.Config.MaxDelay = 8*time.Hour, 0
+		before(false)
+		if j.Lapsed() != behind {
+			t.Errorf("behind another one: %v, and the promise lapses: %v", behind, j.Lapsed())
+		}
+	}
+}

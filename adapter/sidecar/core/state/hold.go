@@ -89,6 +89,8 @@ type HeldUp struct {
 	Spent bool      // it could have started in that time, and did not
 	Freed time.Time // when promises last lapsed for it; zero if never
 
+	Behind bool // in that time, another stock job came before it
+
 	Now   bool     // it is currently held up
 	Nodes []string // that are kept for it
 	From  int64    // Unix second from which they are kept
@@ -112,6 +114,17 @@ func (h *HeldUp) WaitsFor(something bool, now time.Time) {
 		h.Free = time.Time{}
 	case h.Free.IsZero():
 		h.Free = now
+	}
+}
+
+// InTurn records whether no other stock job comes before the job. If another one did while the job did not start, that
+// says nothing about the job, and it has its budget again.
+func (h *HeldUp) InTurn(first bool) {
+	if h.Spent && h.Behind && first && h.Freed.IsZero() {
+		h.Spent, h.Free = false, time.Time{}
+	}
+	if !h.Spent {
+		h.Behind = !first
 	}
 }
 
