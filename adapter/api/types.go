@@ -94,6 +94,8 @@ type Status struct {
 	LastError    string    `json:"last_error,omitempty"`
 	SlurmCalls   int       `json:"slurm_calls"`          // in the last cycle
 	PollPause    float64   `json:"poll_pause,omitempty"` // seconds between two polls, to keep to slurm.share
+	SlurmShare   float64   `json:"slurm_share"`          // of slurmctld's time that polls take, as measured: 0.01 is one percent
+	MostShare    float64   `json:"most_share"`           // slurm.share
 	SetAside     int       `json:"set_aside,omitempty"`  // jobs whose handling ended the sidecar
 }
 

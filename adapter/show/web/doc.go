@@ -5,7 +5,7 @@
 //	handler.go   routes, headers, errors        window.go     what the address asks for
 //	gantt.go     the chart by node and by job   job.go        a job's page
 //	shape.go     paths of SVG                   strategies.go strategies, and what try tells
-//	series.go    nodes over time, by uPlot
+//	series.go    nodes over time, by uPlot      overview.go   what promises cost, for operators
 //
 // It reads through a Reader, which tells each caller only what it may read: an api.Visitor in the
 // sidecar, an api.Client in "evosctl web". It queries neither Slurm nor, except for events, a

@@ -112,6 +112,7 @@ func (p *Page) Handler() http.Handler {
 	mux.HandleFunc(base+"{$}", looked(p.show("gantt", readTimeout, p.gantt)))
 	mux.HandleFunc(base+"job", looked(p.show("job", readTimeout, p.job)))
 	mux.HandleFunc(base+"strategies", looked(p.show("strategies", readTimeout, p.strategies)))
+	mux.HandleFunc(base+"overview", looked(p.show("overview", readTimeout, p.overview)))
 	mux.HandleFunc(base+"try", acted(p.show("strategies", actTimeout, p.try)))
 	mux.HandleFunc(base+"cancel", acted(p.show("error", actTimeout, p.cancel)))
 	mux.HandleFunc(base+"use", acted(p.show("strategies", actTimeout, p.use)))
@@ -201,6 +202,7 @@ type frame struct {
 	SignIn string // where the sign-in form leads; "" for no form
 	To     string // where the user wanted to go
 	Live   bool   // the page refetches itself while it is open
+	Runs   bool   // the reader may be an operator
 	Body   any
 }
 
@@ -250,6 +252,7 @@ func (p *Page) find(ctx context.Context, r *http.Request, f *frame, find func(co
 	if f.Now = f.Status.Now; f.Now.IsZero() { // of a sidecar that does not report it
 		f.Now = time.Now()
 	}
+	f.Runs = mayRun(reader)
 	f.Body, err = find(ctx, visit{reader, r, f.Now})
 	return err
 }
@@ -324,7 +327,7 @@ var pages = readPages()
 func readPages() map[string]*template.Template {
 	all := map[string]*template.Template{}
 	frame := template.Must(template.New("").Funcs(functions).ParseFS(files, "templates/frame.html", "templates/parts.html"))
-	for _, name := range []string{"gantt", "job", "strategies", "error"} {
+	for _, name := range []string{"gantt", "job", "strategies", "overview", "error"} {
 		all[name] = template.Must(template.Must(frame.Clone()).ParseFS(files, "templates/"+name+".html"))
 	}
 	return all

@@ -24,7 +24,7 @@ type series struct {
 	From  int64         `json:"from"` // seconds since 1970
 	To    int64         `json:"to"`
 	Now   int64         `json:"now"`
-	Zone  int           `json:"zone"` // seconds east of Greenwich, on the sidecar's machine
+	Zone  int           `json:"zone"`  // seconds east of Greenwich, on the sidecar's machine
 	Marks []seriesMark  `json:"marks"` // the same as of the charts above it
 	Lines []*seriesLine `json:"lines"`
 

@@ -14,6 +14,8 @@ var functions = template.FuncMap{
 	"text": text, "clock": clock, "span": span, "asset": func(name string) string { return name + "?v=" + assets[name].sum }, "state": state,
 	"seconds": func(s float64) string { return span(time.Duration(s * float64(time.Second))) },
 	"tenths":  tenths,
+	"share":   func(of float64) string { return fmt.Sprintf("%.2g %%", 100*of) },
+	"hours":   func(h float64) string { return fmt.Sprintf("%.1f", h) },
 	"add":     func(a, b int) int { return a + b },
 }
 

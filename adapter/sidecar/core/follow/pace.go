@@ -98,6 +98,11 @@ func Spare(p *state.Pace, in *msg.Observation, share float64, poll time.Duration
 	p.Gated = p.Pause > max(poll, time.Second)
 }
 
+// Share returns which share of slurmctld's time routine polls take at present, by what the latest polls cost.
+func Share(p *state.Pace, poll time.Duration) float64 {
+	return float64(slices.Min(p.Costs[:])) / float64(max(poll, p.Pause))
+}
+
 // next returns when the next whole poll must begin; wanted is when one was asked for.
 func next(p *state.Pace, wanted time.Time) time.Time {
 	at := p.Ended.Add(p.Pause)

@@ -64,3 +64,20 @@ func TestSpareOnAnyHost(t *testing.T) {
 		}
 	}
 }
+
+// TestShare: polls of 10 ms that begin every second take 1 % of slurmctld's time, and half of that with twice the
+// pause. Where no cost was measured, there is none.
+func TestShare(t *testing.T) {
+	const ms = time.Millisecond
+	for _, c := range []struct {
+		costs [state.PollsCompared]time.Duration
+		pause time.Duration
+		want  float64
+	}{
+		{want: 0}, {[state.PollsCompared]time.Duration{10 * ms, 10 * ms, 900 * ms, 10 * ms}, 0, 0.01}, {[state.PollsCompared]time.Duration{10 * ms, 10 * ms, 10 * ms, 10 * ms}, 2 * time.Second, 0.005},
+	} {
+		if got := Share(&state.Pace{Costs: c.costs, Pause: c.pause}, time.Second); got != c.want {
+			t.Errorf("%+v: %v", c, got)
+		}
+	}
+}
