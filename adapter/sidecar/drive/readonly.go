@@ -49,6 +49,8 @@ func (r readOnly) UpdateJob(context.Context, slurmctl.JobID, slurmctl.JobUpdate)
 
 func (r readOnly) Cancel(context.Context, ...slurmctl.JobID) error { return r.refuse("cancel a job") }
 
+func (r readOnly) Complete(context.Context, ...slurmctl.JobID) error { return r.refuse("end a job") }
+
 func (r readOnly) CancelAs(context.Context, *slurmctl.User, ...slurmctl.JobID) error {
 	return r.refuse("cancel a job")
 }
