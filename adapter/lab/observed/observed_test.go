@@ -3,9 +3,11 @@ package observed
 import (
 	"bytes"
 	"compress/gzip"
+	"context"
 	"encoding/json"
 	"errors"
 	"flag"
+	"io"
 	"math"
 	"os"
 	"path/filepath"
@@ -223,6 +225,24 @@ func checkPage(t *testing.T, r *Report) {
 	}
 }
 
+// TestLong: a job without an end, as a damaged record has it, is not played for its years; jobs that share nodes have no charts.
+func TestLong(t *testing.T) {
+	text := regexp.MustCompile(`"start":(\d+),"end":\d+`).ReplaceAllString(kept(t), `"start":$1,"end":9223372036854775807`)
+	r, err := New(t.Context(), folder(t, map[string]string{"2026-03-01.jsonl": text}), third)
+	if err != nil || len(r.Days) != 1 || r.Days[0].Jobs != 24 {
+		t.Fatalf("%v: %+v", err, r)
+	}
+	shared := strings.ReplaceAll(kept(t), `"cpus":24,"exclusive":true`, `"cpus":6`)
+	shared = regexp.MustCompile(`"start":\d+,"end":\d+`).ReplaceAllString(shared, `"start":1772343000,"end":1772343600`)
+	if r, err = New(t.Context(), folder(t, map[string]string{"2026-03-01.jsonl": shared}), third); err != nil {
+		t.Fatal(err)
+	}
+	var page bytes.Buffer
+	if err := r.Page(&page, report.Options{}); err != nil || !strings.Contains(page.String(), "No charts of 2026-03-01 on the site: jobs share nodes.") {
+		t.Error(err, "or charts")
+	}
+}
+
 // TestMissing: what cannot be read or played is named, and the rest is reported.
 func TestMissing(t *testing.T) {
 	whole := kept(t)
@@ -241,6 +261,10 @@ func TestMissing(t *testing.T) {
 	}
 	if r.Starts != 24 || len(r.Days) != 1 || r.Days[0].Jobs != 24 {
 		t.Errorf("%d starts, %+v", r.Starts, r.Days)
+	}
+	astray := heading + "\n" + `{"at":-9223372036854775808,"gap":{}}` + "\n"
+	if r, err = New(t.Context(), folder(t, map[string]string{"2026-03-01.jsonl": astray}), third); !errors.Is(err, ErrNothing) || !strings.Contains(err.Error(), "is not of this day") {
+		t.Errorf("another day: %v", err)
 	}
 	short := heading + "\n" + `{"at":1772323260,"gap":{"from":1772323200,"until":1772323260,"why":"x"}}` + "\n"
 	if r, err = New(t.Context(), folder(t, map[string]string{"2026-03-01.jsonl": short}), third); err != nil || len(r.Days) != 1 || !strings.Contains(r.Days[0].Notes[0], "too short") {
@@ -300,4 +324,29 @@ func TestDay(t *testing.T) {
 	if string(outages) != `[{"From":0,"Until":600,"Nodes":["n1"],"Announced":-1},{"From":0,"Until":0,"Nodes":["n2"],"Announced":-1},{"From":1000,"Until":1500,"Nodes":["n3"],"Announced":0}]` {
 		t.Errorf("%s", outages)
 	}
+}
+
+// FuzzReport: no record ends the report, whatever its lines say.
+func FuzzReport(f *testing.F) {
+	text, err := os.ReadFile("testdata/2026-03-01.jsonl")
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Add(string(text))
+	f.Add(strings.ReplaceAll(string(text), `"start":17723`, `"start":-9999999999917723`))
+	f.Add(strings.ReplaceAll(string(text), `"nodes":2`, `"nodes":2000000000`))
+	f.Fuzz(func(t *testing.T, text string) {
+		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+		defer cancel()
+		r, err := New(ctx, folder(t, map[string]string{"2026-03-01.jsonl": text}), third)
+		if err != nil {
+			return
+		}
+		if _, err := json.Marshal(r); err != nil {
+			t.Error(err)
+		}
+		if err := errors.Join(r.Table(io.Discard), r.Page(io.Discard, report.Options{})); err != nil {
+			t.Error(err)
+		}
+	})
 }

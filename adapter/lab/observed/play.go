@@ -24,6 +24,9 @@ const (
 	fewestJobs  = 5
 )
 
+// mostAfter is how long after a day its jobs are played, in seconds.
+const mostAfter = 7 * 86400
+
 // day is a day as it was, to be played from its first second on.
 type day struct {
 	date        string
@@ -68,6 +71,7 @@ func (r *record) newDay(date string) (*day, error) {
 		d.note("not in the model: %s", strings.Join(unknown, ", "))
 	}
 	d.e.Cluster.Start = unix(d.from)
+	d.e.Until = d.until - d.from + mostAfter
 	d.configure(r.site.Config)
 	d.outages(r)
 	d.closures(r)
@@ -127,6 +131,7 @@ func (d *day) outages(r *record) {
 
 // closures are other people's reservations.
 func (d *day) closures(r *record) {
+	second := func(at int64) int64 { return max(at-d.from, 0) }
 	last := map[string]reservationAt{}
 	for _, one := range r.reservations {
 		before, again := last[one.Name]
@@ -142,7 +147,7 @@ func (d *day) closures(r *record) {
 		one := last[name]
 		names, err := slurmctl.ExpandNodes(one.Nodes)
 		if err == nil && len(names) > 0 && one.Start < d.until && one.End > d.from {
-			d.e.Outages = append(d.e.Outages, simulate.Outage{From: one.Start - d.from, Until: one.End - d.from, Nodes: names, Announced: max(one.At-d.from, 0)})
+			d.e.Outages = append(d.e.Outages, simulate.Outage{From: second(one.Start), Until: second(min(one.End, d.until+planner.MaxDuration)), Nodes: names, Announced: second(one.At)})
 		}
 	}
 }

@@ -88,8 +88,9 @@ func (r *record) note(format string, args ...any) {
 
 // readDay reads the files of a day, and reports whether it has any record.
 func (r *record) readDay(d observed.Day) (some bool) {
+	day, _ := time.Parse(time.DateOnly, d.Date) // as Days found it
 	for _, file := range d.Files {
-		n, err := r.readFile(file)
+		n, err := r.readFile(file, day.Unix())
 		some = some || n > 0
 		if err != nil && !errors.Is(err, observed.ErrCut) {
 			r.note("%s: %v", filepath.Base(file), err)
@@ -101,20 +102,29 @@ func (r *record) readDay(d observed.Day) (some bool) {
 	return some
 }
 
-func (r *record) readFile(name string) (lines int, err error) {
+// astray is how far from its day a record may be, by Slurm's clock, in seconds.
+const astray = 86400
+
+// readFile reads a file of the day that begins at that second.
+func (r *record) readFile(name string, day int64) (lines int, err error) {
 	in, err := observed.Open(name)
 	if err != nil {
 		return 0, errors.Unwrap(err) // without the folder
 	}
 	defer in.Close()
 	r.site, r.masked = in.Heading.Site, r.masked || in.Heading.Masked
-	r.seen(in.Heading.At)
 	for ; ; lines++ {
 		one, err := in.Next()
 		if errors.Is(err, io.EOF) {
 			return lines, nil
 		} else if err != nil {
 			return lines, err
+		}
+		if one.At < day-astray || one.At > day+86400+astray {
+			return lines, fmt.Errorf("a record of second %d is not of this day: the rest is left out", one.At)
+		}
+		if lines == 0 {
+			r.seen(min(max(in.Heading.At, day-astray), one.At))
 		}
 		if len(r.jobs) >= mostJobs || len(r.samples) >= 4*mostJobs {
 			return lines, fmt.Errorf("more than %d jobs: the rest is left out; take --since", mostJobs)

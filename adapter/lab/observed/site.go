@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/evoslurm/evoslurm/adapter/lab/simulate"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/observed"
 	"github.com/evoslurm/evoslurm/planner"
 	"github.com/evoslurm/evoslurm/slurmctl"
@@ -65,8 +66,11 @@ func equip(o *slurmsim.Options, site *observed.Site) error {
 		o.Partitions = append(o.Partitions, slurmsim.Partition{Tier: max(p.Tier, 1), Partition: slurmctl.Partition{Name: p.Name, Nodes: names, Default: p.Default, Up: p.Up,
 			MaxTime: limit(p.MaxTime), DefaultTime: limit(p.DefaultTime), MinNodes: p.MinNodes, MaxNodes: p.MaxNodes, OverSubscribe: p.OverSubscribe}})
 	}
-	if len(o.NodeList) == 0 || len(o.Partitions) == 0 {
+	switch {
+	case len(o.NodeList) == 0 || len(o.Partitions) == 0:
 		return errors.New("the record names no nodes or no partitions")
+	case len(o.NodeList) > simulate.MostNodes:
+		return fmt.Errorf("%d nodes: at most %d can be played", len(o.NodeList), simulate.MostNodes)
 	}
 	return nil
 }

@@ -49,7 +49,13 @@ func (r *Report) Page(out io.Writer, o report.Options) error {
 	o.Summary, o.Sections = append(r.summary(), r.method()), r.sections()
 	var outcomes []outcome.Outcome
 	if r.last != nil {
-		outcomes = r.last.outcomes()
+		for _, one := range r.last.outcomes() {
+			if _, err := one.Layout(); err != nil {
+				o.Summary = append(o.Summary, fmt.Sprintf("No charts of %s: jobs share nodes.", one.Name))
+				continue
+			}
+			outcomes = append(outcomes, one)
+		}
 	}
 	return report.Write(out, outcomes, o)
 }
