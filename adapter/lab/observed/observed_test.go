@@ -259,13 +259,7 @@ func TestMissing(t *testing.T) {
 			t.Errorf("%q is not in\n%s", want, notes)
 		}
 	}
-	if r.Starts != 24 || len(r.Days) != 1 || r.Days[0].Jobs != 24 {
-		t.Errorf("%d starts, %+v", r.Starts, r.Days)
-	}
-	astray := heading + "\n" + `{"at":-9223372036854775808,"gap":{}}` + "\n"
-	if r, err = New(t.Context(), folder(t, map[string]string{"2026-03-01.jsonl": astray}), third); !errors.Is(err, ErrNothing) || !strings.Contains(err.Error(), "is not of this day") {
-		t.Errorf("another day: %v", err)
-	}
+	same(t, "the rest", []int{r.Starts, len(r.Days), r.Days[0].Jobs}, `[24,1,24]`)
 	short := heading + "\n" + `{"at":1772323260,"gap":{"from":1772323200,"until":1772323260,"why":"x"}}` + "\n"
 	if r, err = New(t.Context(), folder(t, map[string]string{"2026-03-01.jsonl": short}), third); err != nil || len(r.Days) != 1 || !strings.Contains(r.Days[0].Notes[0], "too short") {
 		t.Errorf("%v: %+v", err, r)
@@ -274,9 +268,10 @@ func TestMissing(t *testing.T) {
 	if r, err = New(t.Context(), folder(t, map[string]string{"2026-03-01.jsonl": unseen}), third); err != nil || !strings.Contains(r.Days[0].Notes[0], "nothing was seen") {
 		t.Errorf("%v: %+v", err, r.Days)
 	}
-	for name, dir := range map[string]string{"empty": t.TempDir(), "foreign": folder(t, map[string]string{"2026-03-01.jsonl.gz": "x"})} {
-		if r, err = New(t.Context(), dir, third); !errors.Is(err, ErrNothing) || r == nil {
-			t.Errorf("%s: %v", name, err)
+	for want, dir := range map[string]string{"nothing was recorded": t.TempDir(), "not a file of observed days": folder(t, map[string]string{"2026-03-01.jsonl.gz": "x"}),
+		"is not of this day": folder(t, map[string]string{"2026-03-01.jsonl": heading + "\n" + `{"at":-9223372036854775808,"gap":{}}` + "\n"})} {
+		if r, err = New(t.Context(), dir, third); !errors.Is(err, ErrNothing) || r == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v, want %s", err, want)
 		}
 	}
 }
