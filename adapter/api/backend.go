@@ -18,6 +18,9 @@ type Backend interface {
 	// Events reads the event log, oldest first.
 	Events(ctx context.Context, q EventQuery) ([]Event, error)
 
+	// Report sums up a period.
+	Report(ctx context.Context, q ReportQuery) (Report, error)
+
 	// Allocation returns what the job has now, without waiting.
 	Allocation(ctx context.Context, id uint32) (Allocation, error)
 	// Next ends step req.From, unless it has ended already, and waits for the next step's nodes. If

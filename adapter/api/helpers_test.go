@@ -109,6 +109,8 @@ type fakeBackend struct {
 	posted []NextRequest
 	fail   error // of every call
 
+	reported []ReportQuery
+
 	waiting chan struct{} // receives at each wait of Next
 }
 
@@ -142,6 +144,14 @@ func (b *fakeBackend) Jobs(_ context.Context, all bool) ([]Job, error) {
 
 func (b *fakeBackend) Job(_ context.Context, id uint32) (Job, error) {
 	return Job{ID: id, UID: b.owner, Account: "proj"}, b.find(id)
+}
+
+// Report notes the query.
+func (b *fakeBackend) Report(_ context.Context, q ReportQuery) (Report, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.reported = append(b.reported, q)
+	return Report{Start: q.Start, End: q.End, By: q.By, Rows: []ReportRow{}}, nil
 }
 
 // Events has one of job 12, one of another user's and one of the sidecar.

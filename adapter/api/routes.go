@@ -27,6 +27,7 @@ func (d *desk) table() []route {
 		{http.MethodPost, "/v1/jobs/{id}/progress", d.progress},
 		{http.MethodPost, "/v1/jobs/{id}/cancel-holds", d.cancelHolds},
 		{http.MethodGet, "/v1/events", d.events},
+		{http.MethodGet, "/v1/report", d.report},
 		{http.MethodGet, "/v1/strategies", d.strategies},
 		{http.MethodPost, "/v1/strategies", d.changeStrategy},
 		{http.MethodGet, "/v1/strategies/{name}", d.strategies},

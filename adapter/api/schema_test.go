@@ -21,7 +21,7 @@ var rewriteSchema = flag.Bool("schema", false, "rewrite docs/schema/v1.json")
 // ever removed or changed.
 func TestSchema(t *testing.T) {
 	defs := map[string]any{}
-	for _, v := range []any{Job{}, Status{}, Allocation{}, Event{}, Strategy{}, Trial{}, Change{}, Cancelled{}, Cluster{}, Progress{}, Offer{}, Error{}, Settings{}, Access{}, Budget{}} {
+	for _, v := range []any{Job{}, Status{}, Allocation{}, Event{}, Strategy{}, Trial{}, Change{}, Cancelled{}, Cluster{}, Progress{}, Offer{}, Report{}, Error{}, Settings{}, Access{}, Budget{}} {
 		schemaOf(reflect.TypeOf(v), defs)
 	}
 	list := func(name string) map[string]any {
@@ -30,7 +30,7 @@ func TestSchema(t *testing.T) {
 	for command, name := range map[string]string{"evosqueue --json=evoslurm": "Job", "evosacct --json": "Job", "evosctl strategy list --json": "Strategy", "evosctl strategy policies, reload --json": "Strategy"} {
 		defs[command] = list(name)
 	}
-	for command, name := range map[string]string{"evosctl events --json, each line": "Event", "evosctl update, grow, shrink --json": "Change", "evosctl cancel-holds --json": "Cancelled",
+	for command, name := range map[string]string{"evosctl events --json, each line": "Event", "evosctl update, grow, shrink --json": "Change", "evosctl cancel-holds --json": "Cancelled", "evosctl report --json": "Report",
 		"evosctl next, env --json": "Allocation", "evosctl accept --json": "Allocation", "evosctl progress --json": "Progress", "evosctl allow, deny --json": "Settings", "evosctl budget set --json": "Settings", "evosctl budget --json": "Budget", "evosctl strategy show, use, use-policy --json": "Strategy",
 		"evosctl strategy try --json": "Trial"} {
 		defs[command] = map[string]any{"$ref": "#/$defs/" + name}

@@ -78,6 +78,7 @@ func TestRows(t *testing.T) {
 		"-n -P -o jobid,promised,late,promise,cause":       "7||120.0|0 of 1 kept|\n7/1||||\n7/2|2026-11-20T12:58:00|120.0|late|node n5 is down\n8||||\n8/1||||\n",
 		"-n -X -P -o jobid -S now-30minutes":               "8\n",
 		"-n -P -o jobid,heldidle":                          "7|1234\n7/1|\n7/2|\n8|66\n8/1|\n",
+		"-n -P -o jobid,wasted,lent":                       "7|600|0\n7/1|600|0\n7/2|0|0\n8|0|0\n8/1|0|0\n", // step 1 of 7 asked for 2400
 		"-P -a --totals=user":                              "User|Jobs|NodeSeconds|HeldIdle\nalice|2|12600|1300\nbob|1|0|0\n",
 		"-n -P -a --totals=account":                        "a|2|12600|1300\nb|1|0|0\n",
 		"-n -P -a --totals=partition":                      "main|2|9000|1234\ndebug|1|3600|66\n",
@@ -131,6 +132,18 @@ func TestNextStepsNodes(t *testing.T) {
 		}
 		if job := whole(api.Job{State: "ended"}, rows, nil, now); job.nodeSeconds != sum || job.nodes != 4 {
 			t.Errorf("%s: the job has %d nodes, %v node-seconds, its steps %v", c.profile, job.nodes, job.nodeSeconds, sum)
+		}
+	}
+}
+
+// TestSpent: of a malleable job that has 1 node by its profile, further nodes are lent; what it has after its time is
+// wasted. The figures are those of evosctl report.
+func TestSpent(t *testing.T) {
+	j := api.Job{Profile: "1@60m,2@10m", Bounds: "1-4@60m,2@10m", Past: []api.Span{{Step: 1, Start: ago(90), End: ago(80), Nodes: 1}, {Step: 1, Start: ago(80), End: ago(60), Nodes: 3}, {Step: 1, Start: ago(60), End: ago(20), Nodes: 1}, {Step: 2, Start: ago(20), Nodes: 2}}}
+	rows := steps(j, nil, now)
+	for i, want := range [][2]float64{{40 * 60, 10 * 60}, {0, 20 * 60}} {
+		if rows[i].lent != want[0] || rows[i].wasted != want[1] {
+			t.Errorf("step %d: %v lent and %v wasted, want %v", i+1, rows[i].lent, rows[i].wasted, want)
 		}
 	}
 }

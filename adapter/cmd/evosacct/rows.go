@@ -26,6 +26,8 @@ type row struct {
 	nodes       int // at most
 	nodeList    string
 	nodeSeconds float64
+	wasted      float64       // of these, neither requested nor lent
+	lent        float64       // of these, beyond the profile of a malleable job
 	grown       []ran.Promise // its planned growths, of a step the one that it began with
 }
 
@@ -93,8 +95,31 @@ func steps(j api.Job, grown []ran.Promise, now time.Time) []row {
 		if rows[i].state = "COMPLETED"; i == len(rows)-1 {
 			rows[i].state = state(j)
 		}
+		rows[i].spend(now)
 	}
 	return rows
+}
+
+// spend computes how much of what a step had was lent or wasted, as evosctl report does.
+func (r *row) spend(now time.Time) {
+	profile, err := planner.ParseProfile(r.job.Profile)
+	if err != nil || r.step > len(profile) {
+		return
+	}
+	asked := profile[r.step-1]
+	for _, p := range r.job.Past {
+		until := p.End
+		if until.IsZero() {
+			until = now
+			if p.Step == r.step { // it goes on
+				asked.Duration = min(asked.Duration, int64(r.elapsed.Seconds()))
+			}
+		}
+		if p.Step == r.step && r.job.Bounds != "" {
+			r.lent += max(until.Sub(p.Start), 0).Seconds() * float64(max(p.Nodes-asked.Nodes, 0))
+		}
+	}
+	r.wasted = max(r.nodeSeconds-r.lent-float64(asked.Duration)*float64(asked.Nodes), 0)
 }
 
 // whole returns the job as one row.
@@ -112,7 +137,7 @@ func whole(j api.Job, steps []row, grown []ran.Promise, now time.Time) row {
 		r.elapsed = max(until.Sub(r.start), 0)
 	}
 	for _, s := range steps {
-		r.nodeSeconds += s.nodeSeconds
+		r.nodeSeconds, r.wasted, r.lent = r.nodeSeconds+s.nodeSeconds, r.wasted+s.wasted, r.lent+s.lent
 		if s.nodes >= r.nodes {
 			r.nodes, r.nodeList = s.nodes, s.nodeList
 		}
@@ -167,6 +192,8 @@ var all = []column{
 		}
 		return strconv.FormatInt(r.job.HeldIdle, 10)
 	}},
+	{"Wasted", 12, func(r row) string { return strconv.FormatFloat(r.wasted, 'f', 0, 64) }},
+	{"Lent", 12, func(r row) string { return strconv.FormatFloat(r.lent, 'f', 0, 64) }},
 	{"Profile", -24, func(r row) string { return r.job.Profile }},
 	{"Promised", 19, func(r row) string {
 		if r.step == 0 || len(r.grown) == 0 {

@@ -108,12 +108,3 @@ func beside(name string) (string, error) {
 	}
 	return path, nil
 }
-
-func newReport() *cobra.Command {
-	return withObserve(&cobra.Command{
-		Use:   "report --observe [--since=TIME] [--format=table|json] [--html=FILE] [-- OPTIONS]",
-		Short: "Report on what the sidecar observed",
-		Args:  cobra.NoArgs,
-		RunE:  func(*cobra.Command, []string) error { return errors.New("give --observe") },
-	})
-}

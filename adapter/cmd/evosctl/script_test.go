@@ -198,6 +198,23 @@ func (b *scripted) Events(_ context.Context, q api.EventQuery) (events []api.Eve
 	return events, nil
 }
 
+// Report: there are data since 2026.
+func (b *scripted) Report(_ context.Context, q api.ReportQuery) (api.Report, error) {
+	r := api.Report{Start: q.Start, End: q.End, By: q.By, Rows: []api.ReportRow{}}
+	if q.Start.Year() < 2026 {
+		return r, nil
+	}
+	r.Total = api.ReportRow{Jobs: 3, Requested: 10, Planned: 11.5, Allocated: 12.25, Wasted: 1.5, Lent: .75, Held: 5, HeldIdle: 2.333,
+		Promises: api.ReportPromises{Made: 10, Kept: 6, Late: 2, Broken: 1, NotReached: 1, Average: 30, Latest: 45}, Delayed: api.ReportDelayed{Jobs: 2, Seconds: 600, Most: 540}}
+	r.Causes = []api.ReportCause{{Outcome: "late", Cause: "node failed", Promises: 2}}
+	if q.By != "" {
+		row := r.Total
+		row.Name, r.More = "al\nice", 7
+		r.Rows = append(r.Rows, row)
+	}
+	return r, nil
+}
+
 // CancelHolds: a growth is held for job 12.
 func (b *scripted) Settings(context.Context) (api.Settings, error) {
 	return api.Settings{Settings: []api.Setting{{Key: "allow.users", Value: "alice", By: "root", At: time.Unix(1795368509, 0)}, {Key: "deny.users", Value: "", Configured: "bob"}},

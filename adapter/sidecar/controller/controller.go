@@ -53,13 +53,14 @@ type Controller struct {
 	stopPolls context.CancelFunc
 	all       sync.WaitGroup // goroutines besides the loop
 
-	mail  chan any      // core.Input, or func() to run on the loop's goroutine
-	gone  chan struct{} // closed when Run has returned
-	books books
-	at    *handling // which job the core is at
-	laps  laps
-	view  atomic.Pointer[view] // what the API shows
-	calls calls
+	mail    chan any      // core.Input, or func() to run on the loop's goroutine
+	gone    chan struct{} // closed when Run has returned
+	books   books
+	at      *handling // which job the core is at
+	laps    laps
+	view    atomic.Pointer[view] // what the API shows
+	calls   calls
+	reports reports
 
 	Metrics *metrics.Metrics
 }

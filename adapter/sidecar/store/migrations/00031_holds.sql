@@ -69,10 +69,10 @@ CREATE TABLE delays (
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX delays_since ON delays (since);
 
-CREATE INDEX allocations_ends ON allocations (ends);
+CREATE INDEX jobs_ended ON jobs (ended);
 
 -- +goose Down
-DROP INDEX allocations_ends;
+DROP INDEX jobs_ended;
 DROP TABLE delays;
 DROP TABLE promises;
 DROP TABLE hold_hours;
