@@ -94,6 +94,47 @@ func TestObserved(t *testing.T) {
 	}
 }
 
+// TestObserveBetween: a sidecar that observes leaves the jobs of an earlier run as they are, in Slurm and in the database. The
+// next one that acts drives them to their end.
+func TestObserveBetween(t *testing.T) {
+	h, set := newHistory(io.Discard), setting{config: config.Default()}
+	if err := set.read("cluster nodes=4\n0s submit amr 1@10m,3@10m\n30m end"); err != nil {
+		t.Fatal(err)
+	}
+	set.config.PollInterval = time.Second
+	cluster := slurmsim.New(set.options)
+	defer cluster.Close()
+	noX, _ := planner.StrategyByName("noX")
+	h.s = &Sidecar{Cluster: cluster, Database: NewDatabase(), Config: set.config, Strategy: noX}
+	observed := func(_ time.Time, _ []msg.Input, effects []msg.Effect) {
+		for _, e := range effects {
+			observes(t, e)
+		}
+	}
+	restart := func(mode config.Mode) {
+		h.s.Config.Mode, h.s.Watch = mode, nil
+		if mode == config.ModeObserve {
+			h.s.Watch = observed
+		}
+		h.s.Start()
+	}
+	h.s.Start()
+	if err := h.happens(set.events[0].words); err != nil {
+		t.Fatal(err)
+	}
+	h.s.Sleep(5 * time.Minute)
+	restart(config.ModeObserve)
+	h.s.Sleep(7 * time.Minute) // the script calls next meanwhile
+	if jobs := h.s.View().Jobs; len(jobs) != 1 || !strings.Contains(jobs[0].Reason, "mode: observe") {
+		t.Errorf("while observing: %+v", jobs)
+	}
+	restart(config.ModeAct)
+	h.s.Sleep(30 * time.Minute)
+	if a := h.apps["amr"]; a.Err != nil || len(a.Steps) != 2 || a.Steps[1].Nodes != 3 || a.Steps[1].At < 12*time.Minute {
+		t.Errorf("%v: %+v", a.Err, a.Steps)
+	}
+}
+
 // countObserved counts what was recorded, and checks what was planned.
 func countObserved(t *testing.T, days []observed.Day) (starts, ended, parked int) {
 	for _, d := range days {

@@ -1,0 +1,21 @@
+package main
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/evoslurm/evoslurm/adapter/internal/config"
+)
+
+// TestObservingByConfiguration checks that the configuration says whether jobs are driven while no sidecar answers.
+func TestObservingByConfiguration(t *testing.T) {
+	site := config.Default()
+	site.API = "unix://" + t.TempDir() + "/none.sock"
+	if err := observing(t.Context(), site); err != nil {
+		t.Errorf("mode act: %v", err)
+	}
+	site.Mode = config.ModeObserve
+	if err := observing(t.Context(), site); err == nil || !strings.Contains(err.Error(), "--rigid") {
+		t.Errorf("mode observe: %v", err)
+	}
+}
