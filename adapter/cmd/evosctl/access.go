@@ -14,6 +14,7 @@ import (
 
 	"github.com/evoslurm/evoslurm/adapter/api"
 	"github.com/evoslurm/evoslurm/adapter/cmd/internal/complete"
+	"github.com/evoslurm/evoslurm/adapter/internal/config"
 	"github.com/evoslurm/evoslurm/adapter/internal/legible"
 )
 
@@ -134,6 +135,9 @@ func (d *doctor) settings(ctx context.Context, client *api.Client) {
 	}
 	var set []string
 	for _, s := range all.Settings {
+		if d.users = append(d.users, s.By); strings.HasSuffix(s.Key, ".users") {
+			d.users = append(d.users, config.ListOf(s.Value)...)
+		}
 		if s.Value != s.Configured {
 			set = append(set, fmt.Sprintf("%s=%s by %s", s.Key, legible.Cut(s.Value, widestValue, "…"), s.By))
 		}

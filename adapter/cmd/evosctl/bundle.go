@@ -12,6 +12,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"time"
 
@@ -52,10 +53,11 @@ func newBundle(linked string) *cobra.Command {
 				file = now.Format("evoslurm-20060102-150405.tar.gz")
 			}
 			b := &bundle{linked: linked, cfg: cfg, now: now}
+			answers := examine(ctx, cmd.Flags())
 			if mask {
-				b.mask = recorder.NewMask()
+				b.mask = maskOf(cfg, answers)
 			}
-			if err := b.collect(examine(ctx, cmd.Flags())); err != nil {
+			if err := b.collect(answers); err != nil {
 				say("%v", err)
 				return exitStatus(2)
 			}
@@ -69,6 +71,11 @@ func newBundle(linked string) *cobra.Command {
 	cmd.Flags().StringVarP(&file, "output", "o", "", "file to write (default evoslurm-DATE-TIME.tar.gz)")
 	cmd.Flags().BoolVar(&mask, "mask", false, "replace users' names and paths")
 	return cmd
+}
+
+// maskOf returns a mask that knows the users whom the configuration and settings name.
+func maskOf(cfg config.Config, answers *report) *recorder.Mask {
+	return recorder.NewMask(slices.Concat(cfg.Operators.Users, cfg.Allow.Users, cfg.Deny.Users, answers.users)...)
 }
 
 // bundle is the archive being packed.

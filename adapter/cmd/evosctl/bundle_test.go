@@ -23,6 +23,7 @@ import (
 func TestBundle(t *testing.T) {
 	cfg := config.Default()
 	cfg.Recorder.Dir = t.TempDir()
+	cfg.Deny.Users = []string{"mallory"}
 	cfg.Strategies.Parameters = []string{"token=secret"}
 	now := time.Unix(1.7e9, 0)
 	r := recorder.New(cfg.Recorder.Dir, 4, version.Of(linked), recorder.Start{Begun: now, Config: cfg})
@@ -36,11 +37,11 @@ func TestBundle(t *testing.T) {
 	}
 	for _, mask := range []bool{false, true} {
 		b := &bundle{cfg: cfg, now: now}
+		answers := &report{users: []string{"carol"}}
+		answers.add("sidecar", ok, "alice at /home/alice/x; max_delay=1h by carol", "")
 		if mask {
-			b.mask = recorder.NewMask()
+			b.mask = maskOf(cfg, answers)
 		}
-		answers := &report{}
-		answers.add("sidecar", ok, "alice at /home/alice/x", "")
 		if err := b.collect(answers); err != nil {
 			t.Fatal(err)
 		}
@@ -50,7 +51,7 @@ func TestBundle(t *testing.T) {
 		}
 		packed := unpack(t, file)
 		for name, text := range packed {
-			if strings.Contains(text, "secret") || mask && strings.Contains(text, "alice") {
+			if strings.Contains(text, "secret") || mask && (strings.Contains(text, "alice") || strings.Contains(text, "mallory") || strings.Contains(text, "carol")) {
 				t.Errorf("mask %v: %s has\n%s", mask, name, text)
 			}
 		}

@@ -59,6 +59,8 @@ type report struct {
 	Checks  []check  `json:"checks"`
 	Drive   string   `json:"drive,omitempty"` // what drive mode auto gets; "" if Slurm could not be asked
 	Reasons []string `json:"reasons,omitempty"`
+
+	users []string // that settings name
 }
 
 func (r *report) add(name string, res result, detail, remedy string) {

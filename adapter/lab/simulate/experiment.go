@@ -124,6 +124,7 @@ type subject struct {
 func (e Experiment) Run(ctx context.Context) (*Result, error) {
 	t := &trial{Experiment: &e, tally: tally{Of: map[slurmctl.JobID]*subject{}, Sizes: map[slurmctl.JobID]int{}}}
 	e.Cluster.Events = t.event
+	e.Config.Allow, e.Config.Deny = config.Names{}, config.Names{} // they name the site's users, not the model's
 	t.cluster = slurmsim.New(e.Cluster)
 	defer t.cluster.Close()
 	t.Began = t.cluster.Now()

@@ -59,6 +59,16 @@ func outcome(t testing.TB, e simulate.Experiment) *simulate.Result {
 	return r
 }
 
+// TestExperimentOfASite: a site's lists of users keep none of the model's users out.
+func TestExperimentOfASite(t *testing.T) {
+	e := experiment(t, 0)
+	want := outcome(t, e)
+	e.Config.Allow.Users, e.Config.Deny.Accounts = []string{"ann"}, []string{"a1"}
+	if diff := gocmp.Diff(want, outcome(t, e)); diff != "" {
+		t.Error(diff)
+	}
+}
+
 // TestSkippedPolls compares runs that skip polls with runs that make all.
 func TestSkippedPolls(t *testing.T) {
 	left := uint64(0)
