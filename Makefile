@@ -237,7 +237,7 @@ install: | $(BIN)/evoslurmd $(BIN)/completions ## install commands, strategies, 
 	install -m 644 contrib/completions/zsh/* $(BIN)/completions/zsh/* $(SHARE)/zsh/site-functions
 	install -m 644 contrib/completions/fish/* $(BIN)/completions/fish/* $(SHARE)/fish/vendor_completions.d
 	install -d $(DESTDIR)$(UNITDIR)
-	for unit in $(wildcard contrib/systemd/*); do \
+	for unit in $(wildcard contrib/systemd/*.service contrib/systemd/*.socket contrib/systemd/*.timer); do \
 		sed 's|^ExecStart=/usr/local/|ExecStart=$(PREFIX)/|' $$unit >$(DESTDIR)$(UNITDIR)/$${unit##*/} && \
 		chmod 644 $(DESTDIR)$(UNITDIR)/$${unit##*/} || exit 1; \
 	done
