@@ -49,7 +49,8 @@ folder of the configuration):
   What would it cost? Node-hours held idle, stock jobs that start later in the model, and the share of slurmctld's
   time that observing took.
 
-All figures have 95 % confidence intervals: whole days (with fewer than three days, hours) are drawn with replacement.
+All figures have 95 % confidence intervals: whole days (of a record
+below three days, hours, and below three hours, five minutes) are drawn with replacement.
 
 --share of the jobs evolve, drawn by --seed, in a --shape that keeps their node-seconds (see evosim trace evolve). With
 --peak, a job's size was that of its largest step, so that it needs less.

@@ -34,8 +34,8 @@ func TestFigures(t *testing.T) {
 	two := []observation{{0, -3}, {0, -3}, {10, 9}, {10, 9}, {40, 9}}
 	same(t, "mean of two blocks", m.mean(two), `{"value":12,"low":0,"high":20}`)
 	same(t, "quantiles of two blocks", m.quantiles(two, .5, 1), `[{"value":10,"low":0,"high":10},{"value":40,"low":0,"high":40}]`)
-	days := newMethod(3)
-	same(t, "blocks", []any{newMethod(2).Block, days.Block, days.block(time.Unix(86399, 0)), days.block(time.Unix(86400, 0))}, `["hour","day",0,1]`)
+	days := newMethod(3 * 86400)
+	same(t, "blocks", []any{newMethod(3*3600 - 1).Block, newMethod(3*86400 - 1).Block, days.Block, days.block(time.Unix(86399, 0)), days.block(time.Unix(86400, 0))}, `["five minutes","hour","day",0,1]`)
 }
 
 // same compares a value's JSON.

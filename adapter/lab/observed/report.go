@@ -98,7 +98,7 @@ func New(ctx context.Context, dir string, o Options) (*Report, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := &Report{Cluster: rec.site.Cluster, Slurm: rec.site.Slurm, Masked: rec.masked, From: unix(rec.from), Until: unix(rec.until), Method: newMethod(len(rec.days)),
+	r := &Report{Cluster: rec.site.Cluster, Slurm: rec.site.Slurm, Masked: rec.masked, From: unix(rec.from), Until: unix(rec.until), Method: newMethod(rec.until - rec.from),
 		Predictions: []Prediction{}, Calibration: []Calibration{}, Evolve: o.Evolve.name(), Gain: []Measure{}, Days: []Day{}, Notes: append([]string{}, rec.notes...), Cost: Cost{Later: []Later{}, Calls: map[string]float64{}}}
 	if len(rec.days) == 0 {
 		return r, fmt.Errorf("%w%s", ErrNothing, detail(rec.notes))

@@ -17,34 +17,34 @@ type Figure struct {
 	High  *float64 `json:"high"`
 }
 
-// Method says how confidence intervals were made: blocks of whole days, or of hours, are drawn with
-// replacement, and the interval holds the middle 95 % of the drawn statistics.
+// Method says how confidence intervals were made: blocks of time are drawn with replacement, and
+// the interval holds the middle 95 % of the drawn statistics.
 type Method struct {
-	Block     string `json:"block"` // "day" or "hour"
+	Block     string `json:"block"` // of blocks
 	Resamples int    `json:"resamples"`
 	Seed      uint64 `json:"seed"`
 }
 
-// fewDays is the number of days below which blocks are hours.
-const fewDays = 3
+// fewBlocks is the number of blocks below which shorter ones are taken.
+const fewBlocks = 3
 
-// newMethod returns the method for a record of so many days.
-func newMethod(days int) Method {
+// blocks are the lengths of blocks in seconds, by name.
+var blocks = map[string]int64{"day": 24 * 3600, "hour": 3600, "five minutes": 300}
+
+// newMethod returns the method for a record of that length: blocks of days, of hours, or of five minutes.
+func newMethod(seconds int64) Method {
 	m := Method{Block: "day", Resamples: 500, Seed: 26}
-	if days < fewDays {
+	switch {
+	case seconds < fewBlocks*blocks["hour"]:
+		m.Block = "five minutes"
+	case seconds < fewBlocks*blocks["day"]:
 		m.Block = "hour"
 	}
 	return m
 }
 
 // block returns the block of an instant, in UTC.
-func (m Method) block(at time.Time) int64 {
-	length := int64(24 * 3600)
-	if m.Block == "hour" {
-		length = 3600
-	}
-	return at.Unix() / length
-}
+func (m Method) block(at time.Time) int64 { return at.Unix() / blocks[m.Block] }
 
 // observation is one value and its block.
 type observation struct {
@@ -58,8 +58,7 @@ func (m Method) quantiles(x []observation, parts ...float64) []Figure {
 	slices.SortFunc(x, func(a, b observation) int {
 		return cmp.Or(cmp.Compare(a.value, b.value), cmp.Compare(a.block, b.block))
 	})
-	blocks := number(x)
-	return m.estimate(blocks, len(parts), func(drawn []int, values []float64) {
+	return m.estimate(number(x), len(parts), func(drawn []int, values []float64) {
 		n := 0
 		for i := range x {
 			n += drawn[x[i].block]

@@ -68,7 +68,7 @@ func (r *Report) summary() []string {
 
 // method says how intervals are made.
 func (r *Report) method() string {
-	return fmt.Sprintf("In parentheses: 95 %% confidence intervals by bootstrap over whole %ss (%d resamples, seed %d); none if all falls into one %s.", r.Method.Block, r.Method.Resamples, r.Method.Seed, r.Method.Block)
+	return fmt.Sprintf("In parentheses: 95 %% confidence intervals by bootstrap over blocks of %s (%d resamples, seed %d); none if all falls into one block.", strings.Replace("one "+r.Method.Block, "one five", "five", 1), r.Method.Resamples, r.Method.Seed)
 }
 
 func (r *Report) sections() []report.Section {
