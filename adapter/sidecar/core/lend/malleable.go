@@ -120,7 +120,12 @@ func KeepsLent(c *state.Core, j *state.Job, next *msg.PlannedStep, surplus []str
 	})
 	if !j.Mode.ResizesInPart { // companions that came beyond the plan
 		var parts []string
-		for _, p := range slices.Backward(j.Held) {
+		held := slices.Clone(j.Held)
+		slices.Reverse(held)
+		slices.SortStableFunc(held, func(a, b msg.Part) int { // first those that have nodes of the next step: they go as a whole
+			return cmp.Compare(min(len(state.Common(b.Nodes, next.Nodes)), 1), min(len(state.Common(a.Nodes, next.Nodes)), 1))
+		})
+		for _, p := range held {
 			more := msg.Without(p.Nodes, next.Nodes) // the next step may have some of these nodes
 			if p.Step == follow.LentStep && len(state.Common(more, surplus)) == len(more) && len(more)+len(parts)+least <= adopt.MostOf(j, j.Step+1) {
 				parts = append(parts, more...)
