@@ -22,8 +22,8 @@ func WatchDelays(c *state.Core, s *state.Snapshot) {
 	d := &c.Delays
 	forgetDelays(c, s)
 	from := heldFrom(c, s)
-	idle := idleHeld(c, s, from)
-	if idle == 0 {
+	idle, held := idleNodes(s, from)
+	if idle == 0 || !held && len(d.Jobs) == 0 {
 		d.Seen = 0
 		nobodyHeldUp(c, s)
 		return
@@ -62,8 +62,8 @@ func forgetDelays(c *state.Core, s *state.Snapshot) {
 // nobodyHeldUp records that no hold keeps a stock job from starting.
 func nobodyHeldUp(c *state.Core, s *state.Snapshot) {
 	for id, h := range c.Delays.Jobs {
-		h.Now = false
-		if h.Freed.IsZero() {
+		if h.Now = false; h.Freed.IsZero() {
+			h.Free = time.Time{}
 			continue
 		}
 		nodes, err := slurm.Eligible(s, s.ByID[id], nil)
@@ -116,19 +116,15 @@ func isAboutToRun(j *state.Job) bool {
 	return j.State == row.Starting && j.Mode.CarriesNodes && len(j.Plan) > 0
 }
 
-// idleHeld returns the number of idle nodes, held or not, or 0 if no idle node is held.
-func idleHeld(c *state.Core, s *state.Snapshot, from []int64) (idle int) {
-	held := false
+// idleNodes returns the number of idle nodes, and whether any of them is held.
+func idleNodes(s *state.Snapshot, from []int64) (idle int, held bool) {
 	for i := range s.Nodes {
 		if slurm.Idle(s, i) {
 			idle++
 			held = held || from[i] < planner.Forever
 		}
 	}
-	if !held {
-		return 0
-	}
-	return idle
+	return idle, held
 }
 
 // findDelays plans the waiting jobs without promises, and finds the jobs that could start now. It reports whether

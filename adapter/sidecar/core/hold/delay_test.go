@@ -301,3 +301,26 @@ func TestDelayInTurn(t *testing.T) {
 		}
 	}
 }
+
+// TestDelayWithoutHolds: when the last hold is given up, nodes stay kept for the stock job that it kept from starting, as
+// long as some are idle, until Slurm has looked. Otherwise a queued job would get a hold there again.
+func TestDelayWithoutHolds(t *testing.T) {
+	b := newBench(t, 8)
+	b.Config.MaxDelay, b.Config.StockJobs = 9*time.Hour, 100
+	b.begin(b.Evolving(1, 1000, "1@7h,7@1h", 9*time.Hour))
+	b.Stock(2, 10, 2, 8*time.Hour)
+	b.see()
+	b.later(time.Second)
+	for _, h := range slices.Clone(b.Ours) {
+		ForgetHold(b.Core, h.Name)
+	}
+	for _, idle := range []bool{true, false} {
+		b.later(time.Second)
+		if keeps := plan.KeepsNodes(b.Core, b.Delays.Jobs[2], b.Now); keeps != idle {
+			t.Errorf("nodes are idle: %v, and kept: %v", idle, keeps)
+		}
+		for _, n := range b.s.Nodes {
+			b.s.InUse[n.Name] = true
+		}
+	}
+}
