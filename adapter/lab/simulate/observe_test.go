@@ -77,10 +77,13 @@ func TestObserved(t *testing.T) {
 			w.See(at, 0, in)
 		}
 	}}
+	rec := recording{dir: t.TempDir()}
+	h.s.Record = rec.life(t)
 	h.s.Start()
 	if err := errors.Join(h.playAll(set.events), w.Close()); err != nil {
 		t.Fatal(err)
 	}
+	defer rec.replays(t)
 	days, err := observed.Days(set.config.Observe.Dir)
 	if err != nil {
 		t.Fatal(err)

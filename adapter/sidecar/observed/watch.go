@@ -2,6 +2,7 @@ package observed
 
 import (
 	"os"
+	"reflect"
 	"slices"
 	"strings"
 	"sync"
@@ -37,8 +38,8 @@ type Watcher struct {
 	turn         int       // its number
 	failing      string    // why polls fail since
 	jobs         map[slurmctl.JobID]*tracked
-	down         map[string]string // nodes that cannot be used, and why, as recorded
-	reservations map[string]Reservation
+	down         map[string]string               // nodes that cannot be used, and why, as recorded
+	reservations map[string]slurmctl.Reservation // as recorded
 	predicted    map[slurmctl.JobID]*history
 
 	load Load
@@ -280,28 +281,27 @@ func (w *Watcher) watchNodes(nodes []slurmctl.Node) {
 
 // watchReservations records reservations that are new, differ, or are gone.
 func (w *Watcher) watchReservations(all []slurmctl.Reservation) {
-	now := make(map[string]Reservation, len(all))
-	for i := range all {
-		r := &all[i]
-		one := Reservation{Name: w.names.Word("reservation", r.Name), Start: unix(r.Start), End: unix(r.End), Nodes: slurmctl.CompressNodes(r.Nodes),
-			Users: w.words("user", r.Users), Accounts: w.words("account", r.Accounts), Partition: r.Partition, Flags: r.Flags}
-		if before, known := w.reservations[r.Name]; !known || !same(before, one) {
-			w.write(Record{Reservation: &one})
+	now := make(map[string]slurmctl.Reservation, len(all))
+	for _, r := range all {
+		r.Active = false // it begins without a change
+		if before, known := w.reservations[r.Name]; !known || !reflect.DeepEqual(before, r) {
+			w.write(Record{Reservation: w.reservation(r)})
 		}
-		now[r.Name] = one
+		now[r.Name] = r
 	}
-	for name, one := range w.reservations {
+	for name, r := range w.reservations {
 		if _, there := now[name]; !there {
+			one := w.reservation(r)
 			one.Ended = true
-			w.write(Record{Reservation: &one})
+			w.write(Record{Reservation: one})
 		}
 	}
 	w.reservations = now
 }
 
-func same(a, b Reservation) bool {
-	return a.Start == b.Start && a.End == b.End && a.Nodes == b.Nodes && a.Partition == b.Partition &&
-		slices.Equal(a.Users, b.Users) && slices.Equal(a.Accounts, b.Accounts) && slices.Equal(a.Flags, b.Flags)
+func (w *Watcher) reservation(r slurmctl.Reservation) *Reservation {
+	return &Reservation{Name: w.names.Word("reservation", r.Name), Start: unix(r.Start), End: unix(r.End), Nodes: slurmctl.CompressNodes(r.Nodes),
+		Users: w.words("user", r.Users), Accounts: w.words("account", r.Accounts), Partition: r.Partition, Flags: r.Flags}
 }
 
 // words replaces names.
