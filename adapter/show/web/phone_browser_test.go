@@ -48,6 +48,10 @@ func lengthy() *cluster {
 const wider = `[...document.querySelectorAll("body *")].filter(e => { const r = e.getBoundingClientRect(); return r.width > 0 && r.right > %d && !e.closest(".scroll, svg, .uplot, .unseen, .skip"); })
 	.map(e => e.outerHTML.slice(0, 100) + " " + Math.round(e.getBoundingClientRect().right)).slice(0, 5)`
 
+// apartOf is how far apart the chart of nodes and the series begin, or end; 0 unless there are both.
+const apartOf = `(() => { const a = document.querySelector(".chart > div"), b = document.querySelector(".series .u-over");
+	if (!a || !b) return 0; const x = a.getBoundingClientRect(), y = b.getBoundingClientRect(); return Math.max(Math.abs(x.left - y.left), Math.abs(x.right - y.right)); })()`
+
 // TestPhoneBrowser: on a phone nothing is wider than the screen but tables and charts, which scroll in their own box.
 func TestPhoneBrowser(t *testing.T) {
 	alloc, stop := chromedp.NewExecAllocator(t.Context(), append(chromedp.DefaultExecAllocatorOptions[:], chromedp.NoSandbox, chromedp.WSURLReadTimeout(2*time.Minute))...)
@@ -55,7 +59,7 @@ func TestPhoneBrowser(t *testing.T) {
 	ctx, stop := chromedp.NewContext(alloc)
 	defer stop()
 	for name, c := range map[string]*cluster{"small": small(), "lengthy": lengthy(), "hostile": hostile()} {
-		narrow(ctx, t, name, pageOf(c, "/"))
+		narrow(ctx, t, name, pageOf(visiting{&overseen{cluster: c, operator: true, name: c.jobs[0].User}}, "/"))
 	}
 }
 
@@ -64,18 +68,22 @@ func narrow(ctx context.Context, t *testing.T, name string, page http.Handler) {
 	defer server.Close()
 	for _, script := range []bool{true, false} {
 		for _, width := range []int64{320, 390} {
-			for _, address := range []string{"/", "/?by=node", "/?user=" + strings.Repeat("u", 100), "/job?id=12", "/strategies", "/job?id=99"} {
+			for _, address := range []string{"/", "/?by=node", "/?user=" + strings.Repeat("u", 100), "/job?id=12", "/strategies", "/overview", "/job?id=99"} {
 				var reach, inner int
+				var apart float64
 				var found []string
 				var png []byte
 				if err := chromedp.Run(ctx, chromedp.EmulateViewport(width, 640, chromedp.EmulateMobile), emulation.SetScriptExecutionDisabled(!script),
 					chromedp.Navigate(server.URL+address), chromedp.WaitVisible("#live"), emulation.SetScriptExecutionDisabled(false),
 					chromedp.Evaluate(`document.querySelectorAll("details").forEach(d => d.open = true); document.documentElement.scrollWidth`, &reach),
-					chromedp.Evaluate(`innerWidth`, &inner), chromedp.Evaluate(fmt.Sprintf(wider, width), &found), chromedp.FullScreenshot(&png, 100)); err != nil {
+					chromedp.Evaluate(`innerWidth`, &inner), chromedp.Evaluate(apartOf, &apart), chromedp.Evaluate(fmt.Sprintf(wider, width), &found), chromedp.FullScreenshot(&png, 100)); err != nil {
 					t.Fatal(address, err)
 				}
 				if reach > int(width) || inner > int(width) || len(found) > 0 {
 					t.Errorf("%s: %s on a screen of %d (JavaScript %v): %d wide, laid out for %d; beyond it are %q", name, address, width, script, reach, inner, found)
+				}
+				if apart > 1.5 {
+					t.Errorf("%s: %s on a screen of %d: the charts begin or end %v pixels apart", name, address, width, apart)
 				}
 				if *shots != "" && script && width == 390 && len(address) < 20 {
 					file := strings.NewReplacer("/", "", "?", "-", "=", "-").Replace(name + "-phone" + address)
