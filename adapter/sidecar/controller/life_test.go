@@ -2,7 +2,9 @@ package controller_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"testing"
 	"time"
@@ -11,6 +13,8 @@ import (
 	"github.com/evoslurm/evoslurm/adapter/internal/config"
 	"github.com/evoslurm/evoslurm/adapter/internal/drivemode"
 	"github.com/evoslurm/evoslurm/adapter/job/request"
+	"github.com/evoslurm/evoslurm/adapter/sidecar/store"
+	"github.com/evoslurm/evoslurm/adapter/sidecar/store/row"
 	"github.com/evoslurm/evoslurm/slurmctl"
 	"github.com/evoslurm/evoslurm/slurmctl/slurmtest"
 )
@@ -39,6 +43,7 @@ func TestRestart(t *testing.T) {
 				l.running(id, 1)
 				l.has(l.next(id, 1), 3)
 				l.end(id)
+				l.eventually("the ledger has its growth", func() error { return l.booked(id, 2, 3) })
 			})
 			l.run("queued behind others", func(l *lab) {
 				first := submit(l, "8@5s")
@@ -101,6 +106,27 @@ func TestRestart(t *testing.T) {
 			})
 		})
 	}
+}
+
+// booked returns what is wrong with the rows of a job that had grown and has ended.
+func (l *lab) booked(id uint32, step, nodes int) error {
+	ctx := context.Background()
+	jobs, err := l.store.EndedJobs(ctx, 1000)
+	i := slices.IndexFunc(jobs, func(j *store.Job) bool { return j.SlurmID == id })
+	if err != nil || i < 0 {
+		return fmt.Errorf("job %d is not among %d that have ended: %v", id, len(jobs), err)
+	}
+	holds, err1 := l.store.Holds(ctx, jobs[i].ID)
+	promises, err2 := l.store.Promises(ctx, jobs[i].ID)
+	report, err3 := l.Report(ctx, api.ReportQuery{Start: jobs[i].Submitted, End: time.Now().Add(time.Minute), By: "user"})
+	kept := slices.ContainsFunc(holds, func(h row.Hold) bool {
+		return h.Step == step && h.Cause == row.CauseKept && h.Held > 0 && !h.Begun.IsZero() && !h.Ended.Before(h.Begun)
+	})
+	open := slices.ContainsFunc(holds, func(h row.Hold) bool { return h.Ended.IsZero() })
+	if err := errors.Join(err1, err2, err3); err != nil || !kept || open || len(promises) != 1 || promises[0].Got != nodes || report.Total.Promises.Made == 0 || report.Total.Allocated == 0 || len(report.Rows) == 0 {
+		return fmt.Errorf("holds %+v, promises %+v, report %+v: %v", holds, promises, report, err)
+	}
+	return nil
 }
 
 // TestPools checks that partitions with shared nodes, features, and node lists narrow where a job
