@@ -1,12 +1,15 @@
 package simulate
 
 import (
+	"encoding/json"
 	"fmt"
 	"maps"
 	"slices"
 	"strings"
 	"time"
 
+	"github.com/evoslurm/evoslurm/adapter/api"
+	"github.com/evoslurm/evoslurm/adapter/show/ran"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/store/row"
 )
 
@@ -95,9 +98,50 @@ func (h *checks) checkLedger() {
 		if idle[j.ID]/1000 != j.HeldIdle {
 			h.blame(fmt.Errorf("job %d: its holds kept %d node-seconds idle by their rows, and %d by its own", j.ID, idle[j.ID]/1000, j.HeldIdle))
 		}
+		h.checkPromises(j)
 	}
 	off, may := sum-h.held.sum, h.held.sum/50+int64(rows)*10_000
 	if h.s.Skew == 0 && (off > may || off < -may) {
 		h.blame(fmt.Errorf("%d holds have %d node-seconds by their rows, and had %d in Slurm", rows, sum/1000, h.held.sum/1000))
 	}
+}
+
+// checkPromises checks that the rows of an ended job's promises say what its events say, if none was left out.
+func (h *checks) checkPromises(j api.Job) {
+	id, rows := int64(0), map[int]row.Promise{}
+	for i, b := range h.s.Database.Jobs {
+		if b.Job.SlurmID == j.ID && b.Job.Submitted.Equal(j.Submit) {
+			id = i
+		}
+	}
+	events, whole := h.s.Database.eventsOf(id)
+	if !whole {
+		return
+	}
+	for _, p := range h.s.Database.promisesOf(id) {
+		rows[p.Step] = p
+	}
+	for _, p := range ran.Promises(j, events) {
+		want := p.Outcome(p.Came)
+		if strings.HasSuffix(want, " nodes") || want == "lapsed" && !p.Came.IsZero() {
+			want = row.PromiseBroken
+		}
+		if got := rows[p.Step]; got.Outcome != want && !(want == row.PromiseNotReached && got.Outcome == "") {
+			h.blame(fmt.Errorf("job %d: the promise of step %d is %q by its row, %+v, and %q by its events", j.ID, p.Step, got.Outcome, got, want))
+		}
+	}
+}
+
+// eventsOf lists the events of a job, and reports whether they are all that happened to its first profile.
+func (d *Database) eventsOf(job int64) (events []api.Event, whole bool) {
+	for _, e := range d.Events {
+		if e.Job != job {
+			continue
+		}
+		if strings.Contains(e.Detail, `"suppressed"`) || e.Kind == "adopted again" || e.Kind == "changed" {
+			return nil, false
+		}
+		events = append(events, api.Event{At: e.At, Kind: e.Kind, Detail: json.RawMessage(e.Detail)})
+	}
+	return events, true
 }

@@ -1,0 +1,67 @@
+package hold
+
+import (
+	"testing"
+	"time"
+
+	"github.com/evoslurm/evoslurm/adapter/internal/config"
+	"github.com/evoslurm/evoslurm/adapter/sidecar/core/follow"
+	"github.com/evoslurm/evoslurm/adapter/sidecar/core/msg"
+	"github.com/evoslurm/evoslurm/adapter/sidecar/core/state"
+	"github.com/evoslurm/evoslurm/adapter/sidecar/store/row"
+	"github.com/evoslurm/evoslurm/slurmctl"
+)
+
+// TestWhyHoldsEnd: the row of a hold says why it was given up, who wanted it, and what it held until then.
+func TestWhyHoldsEnd(t *testing.T) {
+	at := time.Unix(1_800_000_000, 0)
+	for name, c := range map[string]struct {
+		step   int
+		does   func(c *state.Core, j *state.Job)
+		site   bool // something else than the sidecar removes it
+		want   string
+		wantBy string
+	}{
+		"used":              {2, func(_ *state.Core, j *state.Job) { j.BeginStep(at.Add(time.Minute)) }, false, row.CauseKept, ""},
+		"used, then gone":   {2, func(_ *state.Core, j *state.Job) { j.BeginStep(at.Add(time.Minute)) }, true, row.CauseKept, ""},
+		"the job ended":     {2, func(_ *state.Core, j *state.Job) { j.End(at.Add(time.Minute), "COMPLETED") }, false, row.CauseJobEnded, ""},
+		"the job is gone":   {2, func(c *state.Core, _ *state.Job) { clear(c.ByID) }, true, row.CauseJobEnded, ""},
+		"removed by others": {2, func(*state.Core, *state.Job) {}, true, row.CauseGone, ""},
+		"refused":           {2, func(c *state.Core, _ *state.Job) { c.Unwilling["evo_7_2_1"] = true }, false, row.CauseRefused, ""},
+		"overrun":           {2, func(c *state.Core, j *state.Job) { c.Event(j, "lapsed", map[string]any{"step": 1}) }, false, row.CauseOverrun, ""},
+		"the budget": {2, func(c *state.Core, j *state.Job) {
+			c.Event(j, "lapsed", map[string]any{"before": 2, "budget": int64(0)})
+		}, false, row.CauseBudget, ""},
+		"cancelled":     {2, func(c *state.Core, j *state.Job) { c.Event(j, "lapsed", map[string]any{"after": 1, "by": "ann"}) }, false, row.CauseCancelled, "ann"},
+		"another job":   {2, func(c *state.Core, j *state.Job) { c.Event(j, "lapsed", map[string]any{"in": 1, "for": uint32(9)}) }, false, row.CauseYielded, ""},
+		"requeued":      {2, func(_ *state.Core, j *state.Job) { j.Requeue(at) }, false, row.CauseRequeued, ""},
+		"a limit":       {2, func(_ *state.Core, j *state.Job) { j.KeepBack(&state.KeptBack{}) }, false, row.CauseKeptBack, ""},
+		"the shares":    {2, func(_ *state.Core, j *state.Job) { j.Deferred = []int{2} }, false, row.CauseShares, ""},
+		"a node failed": {2, func(c *state.Core, _ *state.Job) { c.Snapshot.Nodes[0].State = "down" }, false, row.CauseNodeFailed, ""},
+		"another plan":  {2, func(*state.Core, *state.Job) {}, false, row.CauseReplanned, ""},
+		"an offer":      {follow.LentStep, func(*state.Core, *state.Job) {}, false, row.CauseOffer, ""},
+	} {
+		core := state.New(msg.Site{Root: true}, config.Default(), msg.Strategy{}, at)
+		j := sharesJob(core, 7, "alice", "main", row.Running)
+		j.Plan = nil
+		held := slurmctl.Reservation{Name: state.OwnName{Job: 7, Step: c.step, Attempt: 1}.String(), Nodes: []string{"n1", "n2"}, Start: at.Add(10 * time.Minute), End: at.Add(time.Hour), Flags: msg.HoldFlags}
+		core.Snapshot = follow.NewSnapshot(msg.Observation{Begun: at, Nodes: []slurmctl.Node{{Name: "n1", State: "idle"}, {Name: "n2", State: "idle"}}}, nil)
+		SetHold(core, held)
+		core.Now = at.Add(90 * time.Second)
+		if c.does(core, j); c.site {
+			delete(core.Reservations, held.Name)
+			nameHolds(core)
+		} else {
+			ForgetHold(core, held.Name)
+		}
+		var last row.Hold
+		for _, e := range core.Effects {
+			if e, ok := e.(msg.SaveHold); ok {
+				last = e.Hold
+			}
+		}
+		if last.Cause != c.want || last.By != c.wantBy || !last.Ended.Equal(core.Now) || last.Held != 2*90_000 || last.Nodes != 2 || len(core.Ledger) > 0 {
+			t.Errorf("%s: %+v, want it closed: %s by %q", name, last, c.want, c.wantBy)
+		}
+	}
+}
