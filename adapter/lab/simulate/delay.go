@@ -19,6 +19,8 @@ import (
 const (
 	aCycle    = 2 * time.Second
 	slowSteps = 6
+	// stoppedFor is how long the sidecar waits for a salloc that its user has stopped.
+	stoppedFor = 30 * time.Second
 )
 
 // heldBack tracks how long holds have kept stock jobs from starting since the sidecar began.
@@ -44,6 +46,8 @@ type inLine struct {
 //     (calmFrom): the sidecar must see first what is true, and its commands may fail.
 //   - Where running jobs have precedence (approach pra), the nodes offered to them count as taken.
 //   - Slurm counts the jobs on some nodes wrong (docs/slurm-bugs.md, 5), and has not looked again since.
+//   - Where a user stops every salloc in the user's name, a growth keeps its hold until the sidecar has
+//     given the salloc up, since its job may start there (stoppedFor).
 //   - A job that Slurm could only backfill, past a job that lacks nodes in any case, does not count
 //     (heldBackNow).
 func (h *checks) checkDelay() {
@@ -59,7 +63,11 @@ func (h *checks) checkDelay() {
 			b.total = map[slurmctl.JobID]time.Duration{}
 		}
 		b.total[r.ID] += now - b.since
-		if budget := budgets.Of(r.Partition, r.QOS); b.total[r.ID] > budget+h.s.Config.PollInterval+aCycle+slowSteps*h.slow.most {
+		budget, more := budgets.Of(r.Partition, r.QOS), h.s.Config.PollInterval+aCycle+slowSteps*h.slow.most
+		if len(h.stopped) > 0 {
+			more += stoppedFor
+		}
+		if b.total[r.ID] > budget+more {
 			h.blame(fmt.Errorf("stock job %d is held back for a cycle longer than its budget of %v", r.ID, budget))
 		}
 	}

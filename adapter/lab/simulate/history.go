@@ -38,7 +38,6 @@ type history struct {
 
 	fault   map[string][]slurmsim.Fault // coming ones, by command; "": any change
 	twin    *Sidecar                    // a second sidecar, started by mistake
-	stopped map[string]bool             // users who stop every salloc that runs in their name
 	began   map[string]time.Duration    // of stock jobs; nil if not needed
 	plugin  plugin                      // of the site
 	asked   string                      // last question to a malleability policy
@@ -99,7 +98,7 @@ func play(script string, out io.Writer, how playing) (lasted time.Duration, err 
 
 func newHistory(out io.Writer) *history {
 	st := newStage(out)
-	return &history{stage: st, checks: checks{stage: st, texts: map[*string]nodesText{}}, fault: map[string][]slurmsim.Fault{}, stopped: map[string]bool{}}
+	return &history{stage: st, checks: checks{stage: st, texts: map[*string]nodesText{}}, fault: map[string][]slurmsim.Fault{}}
 }
 
 // playAll plays the events of a script until its end.

@@ -27,6 +27,7 @@ type stage struct {
 	lossy    bool                    // jobs may have lost nodes
 	crashed  bool                    // slurmctld has crashed and may have forgotten changes of jobs
 	slow     sluggish                // slurmctld
+	stopped  map[string]bool         // users who stop every salloc that runs in their name
 	calmFrom time.Duration           // until then stock jobs may be late: something failed, or the clock was set
 	had      map[string]int          // nodes of applications as slurmctld crashed; nil: it is up
 	told     map[slurmctl.JobID]bool // jobs excused by the event log of a lost database
@@ -37,7 +38,7 @@ type stage struct {
 
 func newStage(out io.Writer) *stage {
 	return &stage{out: out, jobs: map[string]slurmctl.JobID{}, apps: map[string]*App{}, evolving: map[slurmctl.JobID]bool{}, forged: map[slurmctl.JobID]bool{},
-		stocks: map[slurmctl.JobID]bool{}, told: map[slurmctl.JobID]bool{}, blamed: map[string]bool{}}
+		stocks: map[slurmctl.JobID]bool{}, told: map[slurmctl.JobID]bool{}, stopped: map[string]bool{}, blamed: map[string]bool{}}
 }
 
 func stamp(d time.Duration) string {
