@@ -2,6 +2,7 @@ package api
 
 import (
 	"context"
+	"errors"
 	"net/http"
 	"net/url"
 	"slices"
@@ -76,8 +77,6 @@ const (
 	MostReportRows = 1000
 	// MostReportDays bounds the days of a report by days.
 	MostReportDays = 100
-	// reportTimeout is how long a report may take.
-	reportTimeout = time.Minute
 )
 
 // Empty reports whether nothing was recorded in the period.
@@ -130,12 +129,16 @@ func (d *desk) report(ctx context.Context, r request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	ctx, cancel := context.WithTimeout(ctx, reportTimeout)
+	ctx, cancel := context.WithTimeout(ctx, backendTimeout)
 	defer cancel()
 	if !d.rights.seesAll(ctx, r.caller) {
 		q.Owner = &r.caller.uid
 	}
-	return d.backend.Report(ctx, q)
+	answer, err := d.backend.Report(ctx, q)
+	if k := (*kindError)(nil); err != nil && ctx.Err() != nil && !errors.As(err, &k) {
+		return nil, Errorf(ErrConflict, "this report takes more than %v: choose a shorter period", backendTimeout)
+	}
+	return answer, err
 }
 
 // Report sums up what evolving jobs had in a period, and what their promises cost.

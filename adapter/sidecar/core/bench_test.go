@@ -121,10 +121,11 @@ func BenchmarkFollow(b *testing.B) {
 }
 
 // BenchmarkDelays is finding out which stock jobs are held up, of 10,000 that wait, while 50 nodes are
-// idle and held for growths: always has something happen in every cycle, still nothing.
+// idle and held for growths: always has something happen in every cycle, still nothing. Measured plans the waiting jobs
+// with and without holds, as once a minute.
 func BenchmarkDelays(b *testing.B) {
-	for _, always := range []bool{true, false} {
-		b.Run(map[bool]string{true: "always", false: "still"}[always], func(b *testing.B) {
+	for _, name := range []string{"always", "still", "measured"} {
+		b.Run(name, func(b *testing.B) {
 			c, s := crowd(b)
 			c.Config.MaxDelay = 100 * time.Hour
 			begun := 0
@@ -149,13 +150,19 @@ func BenchmarkDelays(b *testing.B) {
 				s.Jobs[i].TimeLimit = max(s.Jobs[i].TimeLimit, 3*time.Hour)
 			}
 			for i := 0; b.Loop(); i++ {
-				if always {
+				switch name {
+				case "measured":
+					c.Delays.Measured = time.Time{}
+					hold.MeasureDelays(c, s)
+				case "always":
 					s.Jobs[0].Priority = uint64(i)
+					fallthrough
+				default:
+					hold.WatchDelays(c, s)
 				}
-				hold.WatchDelays(c, s)
 				c.Effects = nil
 			}
-			if len(c.Delays.Jobs) == 0 {
+			if len(c.Delays.Jobs)+len(c.Delays.Late) == 0 {
 				b.Fatal("nobody is held up")
 			}
 		})

@@ -102,3 +102,37 @@ func TestCosts(t *testing.T) {
 		t.Error("it groups by anything")
 	}
 }
+
+// BenchmarkCosts sums up a week and a year of a database with 100,000 jobs of 1,000 users, in three steps each.
+func BenchmarkCosts(b *testing.B) {
+	ctx := context.Background()
+	s, err := Open(ctx, filepath.Join(b.TempDir(), "db"))
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer s.Close()
+	const jobs, every = 100_000, 300 // seconds between two
+	for _, statement := range []string{
+		`WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < ?1) INSERT INTO jobs (id, slurm_id, submitted, name, user, uid, gid, account, qos, partition, expand_limit, drive, begin, state, ended)
+			SELECT i, i, i * ?2, 'j', 'user' || (i % 1000), i % 1000, 1, 'a' || (i % 50), 'normal', 'main', 1, 'merge', 0, 'ended', i * ?2 + 9000 FROM n`,
+		`INSERT INTO profiles (job, step, duration, nodes) SELECT id, k, 3000, k FROM jobs, (SELECT 1 AS k UNION SELECT 2 UNION SELECT 3) WHERE ?1 + ?2 > 0`,
+		`INSERT INTO allocations (job, step, starts, ends, nodes, node_list) SELECT job, step, job * ?2 + 3000 * (step - 1), job * ?2 + 3000 * step, nodes, 'n1' FROM profiles WHERE ?1 > 0`,
+		`INSERT INTO plans (job, step, starts, ends, nodes, node_list) SELECT job, step, starts, ends, nodes, node_list FROM allocations WHERE ?1 + ?2 > 0`,
+		`INSERT INTO hold_hours (hour, job, held, idle) SELECT submitted - submitted % 3600, id, 9000, 900 FROM jobs WHERE ?1 + ?2 > 0`,
+		`INSERT INTO promises (job, step, from_nodes, to_nodes, got, at, asked, decided, lapsed, outcome, cause, by) SELECT job, step, 1, 2, 2, starts * 1000, 0, starts * 1000, 0, 'kept', '', '' FROM allocations WHERE step > 1 AND ?1 + ?2 > 0`,
+	} {
+		if _, err := s.db.ExecContext(ctx, statement, jobs, every); err != nil {
+			b.Fatal(err)
+		}
+	}
+	end := time.Unix(jobs*every, 0)
+	for name, days := range map[string]int{"week": 7, "year": 365} {
+		b.Run(name, func(b *testing.B) {
+			for b.Loop() {
+				if all, _, err := s.Costs(ctx, CostQuery{From: end.AddDate(0, 0, -days), To: end, Now: end, By: "user", Limit: 1000}); err != nil || len(all) != 1000 {
+					b.Fatal(len(all), err)
+				}
+			}
+		})
+	}
+}
