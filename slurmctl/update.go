@@ -21,7 +21,8 @@ type JobUpdate struct {
 	Nice         *int
 	Dependency   *string // "": none; e.g. "afterok:12", "expand:12"
 	Partition    string
-	NumNodes     int // of a pending job
+	NumNodes     int  // of a pending job
+	Hold         bool // keep a pending job from starting, as scontrol hold does
 
 	// As is the user to run the update as; nil for this process's user. Values set by root or an
 	// operator are exempt from association and QOS limits (22.05: ADMIN_SET_LIMIT). Slurm checks
@@ -67,6 +68,9 @@ func (c *Client) UpdateJob(ctx context.Context, id JobID, u JobUpdate) error {
 	}
 	if u.NumNodes < 0 {
 		return fmt.Errorf("scontrol update: %d nodes", u.NumNodes)
+	}
+	if u.Hold {
+		a.raw("Priority", "0")
 	}
 	if u.NumNodes > 0 {
 		a.raw("NumNodes", fmt.Sprintf("%d-%d", u.NumNodes, u.NumNodes))

@@ -38,6 +38,8 @@ type Backend interface {
 	// Progress takes a report of progress.
 	Progress(ctx context.Context, id uint32, r ProgressReport) (Progress, error)
 	CancelHolds(ctx context.Context, id uint32, r CancelHolds) (Cancelled, error)
+	// Drain switches the sidecar off, or on again if r is nil.
+	Drain(ctx context.Context, r *DrainRequest, caller string) (Drain, error)
 
 	Setter
 

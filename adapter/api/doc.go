@@ -13,6 +13,8 @@
 //	POST /v1/jobs/{id}/answer      answers it, waits until that is done   AnswerRequest → Answer
 //	POST /v1/jobs/{id}/progress    how far the application is             ProgressReport → Progress
 //	POST /v1/jobs/{id}/cancel-holds  has its promise lapse; for operators CancelHolds → Cancelled
+//	POST /v1/drain                   switches the sidecar off; for operators DrainRequest → Drain
+//	POST /v1/resume                  switches it on again; for operators {} → Status
 //	GET  /v1/strategies[/{name}]   planning algorithms                    []Strategy, Strategy
 //	POST /v1/strategies            look for plugins again                 StrategyRequest → []Strategy
 //	POST /v1/strategies/{name}/use put one (@configured: the site's) in use StrategyRequest → Strategy

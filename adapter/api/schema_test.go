@@ -21,7 +21,7 @@ var rewriteSchema = flag.Bool("schema", false, "rewrite docs/schema/v1.json")
 // ever removed or changed.
 func TestSchema(t *testing.T) {
 	defs := map[string]any{}
-	for _, v := range []any{Job{}, Status{}, Allocation{}, Event{}, Strategy{}, Trial{}, Change{}, Cancelled{}, Cluster{}, Progress{}, Offer{}, Report{}, Error{}, Settings{}, Access{}, Budget{}} {
+	for _, v := range []any{Job{}, Status{}, Allocation{}, Event{}, Strategy{}, Trial{}, Change{}, Cancelled{}, Cluster{}, Drain{}, Progress{}, Offer{}, Report{}, Error{}, Settings{}, Access{}, Budget{}} {
 		schemaOf(reflect.TypeOf(v), defs)
 	}
 	list := func(name string) map[string]any {
@@ -41,6 +41,8 @@ func TestSchema(t *testing.T) {
 	offer["names"] = map[string]any{"description": "Of node_list.", "type": []string{"array", "null"}, "items": map[string]any{"type": "string"}}
 	defs["evosctl wait-event"] = map[string]any{"type": "object", "properties": offer}
 	defs["evosctl doctor --json"] = doctor
+	defs["evosctl drain --json"], defs["evosctl resume --json"] = map[string]any{"$ref": "#/$defs/Drain"}, map[string]any{"$ref": "#/$defs/Status"}
+	defs["evosctl release-all --json"] = releaseAll
 	peek := maps.Clone(defs["Coming"].(map[string]any)["properties"].(map[string]any))
 	peek["demand"] = schemaOf(reflect.TypeFor[Demand](), defs)
 	defs["evosctl peek --json"] = map[string]any{"description": "null where there is neither a next step nor a demand.", "type": "object", "properties": peek}
@@ -85,6 +87,13 @@ var doctor = map[string]any{"type": "object", "required": []string{"checks"}, "p
 	"drive":   map[string]any{"description": "What drive mode auto gets; missing if Slurm could not be asked.", "type": "string"},
 	"reasons": map[string]any{"type": "array", "items": map[string]any{"type": "string"}},
 }}
+
+// releaseAll is the output of evosctl release-all.
+var releaseAll = map[string]any{"type": "object", "required": []string{"things"}, "properties": map[string]any{
+	"left": map[string]any{"$ref": "#/$defs/Left"},
+	"things": map[string]any{"type": "array", "items": map[string]any{"type": "object", "required": []string{"kind", "does"}, "properties": map[string]any{
+		"kind": map[string]any{"enum": []string{"hold", "queued", "running", "companion"}}, "job": map[string]any{"type": "integer"}, "name": map[string]any{"type": "string"},
+		"user": map[string]any{"type": "string"}, "nodes": map[string]any{"type": "string"}, "does": map[string]any{"type": "string"}, "error": map[string]any{"type": "string"}}}}}}
 
 // schemaOf returns the schema of a type; structures are put into defs.
 func schemaOf(t reflect.Type, defs map[string]any) map[string]any {

@@ -38,6 +38,11 @@ func (s *strategist) CancelHolds(_ context.Context, id uint32, r CancelHolds) (C
 	return Cancelled{Job: id}, s.err
 }
 
+func (s *strategist) Drain(_ context.Context, r *DrainRequest, caller string) (Drain, error) {
+	s.did = append(s.did, fmt.Sprint("drain ", r != nil, " by ", caller))
+	return Drain{By: caller}, s.err
+}
+
 func (s *strategist) ReloadStrategies(_ context.Context, caller string) ([]Strategy, error) {
 	s.did = append(s.did, "reload by "+caller)
 	return []Strategy{{Name: "noX"}}, s.err
@@ -148,7 +153,7 @@ func TestStrategyRights(t *testing.T) {
 	operator := uint32(4242)
 	isOperator := func(s *Server) { s.Operator = func(uid uint32) bool { return uid == operator } }
 	closed := func(s *Server) { isOperator(s); s.Reading = nil }
-	changes := []string{"/v1/strategies", "/v1/strategies/klein/use", "/v1/strategies/klein/try", "/v1/policies/egs/use", "/v1/jobs/12/cancel-holds"}
+	changes := []string{"/v1/strategies", "/v1/strategies/klein/use", "/v1/strategies/klein/try", "/v1/policies/egs/use", "/v1/jobs/12/cancel-holds", "/v1/drain", "/v1/resume"}
 	reads := []string{"/v1/strategies", "/v1/strategies/klein"}
 	b := newStrategist()
 	for name, r := range map[string]*running{"open": serve(t, b, isOperator), "closed": serve(t, b, closed)} {

@@ -97,6 +97,7 @@ type Status struct {
 	SlurmShare   float64   `json:"slurm_share"`          // of slurmctld's time that polls take, as measured: 0.01 is one percent
 	MostShare    float64   `json:"most_share"`           // slurm.share
 	SetAside     int       `json:"set_aside,omitempty"`  // jobs whose handling ended the sidecar
+	Drain        *Drain    `json:"drain,omitempty"`      // nil: it is not switched off
 }
 
 // Strategy is a planning algorithm that may be used.

@@ -35,6 +35,9 @@ func update(c *Cluster, j *job, u slurmctl.JobUpdate) error {
 		j.NumNodes, j.Request.Nodes = u.NumNodes, u.NumNodes
 	}
 	updateTexts(j, &u)
+	if u.Hold {
+		j.Priority, j.Reason = 0, "JobHeldAdmin"
+	}
 	c.Disorder, c.Special = true, true
 	c.touch(j)
 	c.kick()
@@ -46,7 +49,7 @@ func mayUpdate(c *Cluster, j *job, u *slurmctl.JobUpdate) error {
 	if j.Ended() || j.State == slurmctl.Completing {
 		return refusal("Job has already finished")
 	}
-	pendingOnly := u.StartNow || !u.StartTime.IsZero() || u.NumNodes > 0 || u.Partition != ""
+	pendingOnly := u.StartNow || !u.StartTime.IsZero() || u.NumNodes > 0 || u.Partition != "" || u.Hold
 	if pendingOnly && j.State != slurmctl.Pending {
 		return refusal("Job is no longer pending execution")
 	}

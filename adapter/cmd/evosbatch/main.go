@@ -78,6 +78,7 @@ func submitJob(ctx context.Context, args []string) int {
 		Partitions: site.Partitions,
 		MaxGrace:   site.Malleable.MaxGrace,
 		MayEvolve:  func(ctx context.Context, job config.Names) ([]string, error) { return mayEvolve(ctx, site, job) },
+		Note:       func(ctx context.Context) string { return drained(ctx, site) },
 		LastRuns:   func(ctx context.Context, name string) (string, string, error) { return lastRuns(ctx, site, name) },
 		Refuses:    func(ctx context.Context) error { return observing(ctx, site) },
 		Help:       func() { fmt.Print(help) },
@@ -90,6 +91,28 @@ func submitJob(ctx context.Context, args []string) int {
 
 // sidecarPatience is how long a submission that needs the sidecar waits for it.
 const sidecarPatience = 15 * time.Second
+
+// drainedPatience is how long a submission waits to hear whether the sidecar is drained: it needs only Slurm.
+const drainedPatience = time.Second
+
+// drained says that the sidecar is switched off, if it answers and is; otherwise "".
+func drained(ctx context.Context, site config.Config) string {
+	client, err := reach.Client(site)
+	if err != nil {
+		return ""
+	}
+	ctx, cancel := context.WithTimeout(ctx, drainedPatience)
+	defer cancel()
+	client.Waiting = func(string, error) { cancel() }
+	s, err := client.Status(ctx)
+	switch {
+	case err != nil || s.Drain == nil:
+		return ""
+	case s.Drain.Release:
+		return s.Drain.Words + ": this job is let go as an ordinary one"
+	}
+	return s.Drain.Words + ": this job stays parked until evosctl resume"
+}
 
 // lastRuns returns the profile that would have fitted this user's last runs, as the sidecar recorded them.
 func lastRuns(ctx context.Context, site config.Config, name string) (string, string, error) {

@@ -364,6 +364,8 @@ func (d *doctor) sidecar(ctx context.Context) {
 		d.add("sidecar", warn, detail+"; "+s.LastError, "see its log")
 	case s.LastCycle.IsZero() || age > max(staleCycle, 10*d.cfg.PollInterval):
 		d.add("sidecar", warn, detail+", but has not polled Slurm lately", "see its log")
+	case s.Drain != nil:
+		d.add("sidecar", warn, detail+"; "+s.Drain.Words, "evosctl resume ends that")
 	case s.SetAside > 0:
 		d.add("sidecar", warn, fmt.Sprintf("%s; it has set aside %d of users' jobs, whose handling ended it", detail, s.SetAside),
 			"evosqueue says which; report the fault with its log; the next version tries them again")

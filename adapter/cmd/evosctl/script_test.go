@@ -28,6 +28,7 @@ type scripted struct {
 	mu          sync.Mutex
 	step        map[uint32]int
 	posts       []string
+	drain       *api.Drain
 }
 
 func (b *scripted) known(id uint32) error {
@@ -37,10 +38,6 @@ func (b *scripted) known(id uint32) error {
 	return nil
 }
 
-func (b *scripted) Status(context.Context) (api.Status, error) {
-	return api.Status{Version: "v1", Cluster: "paper", LastCycle: time.Now()}, nil
-}
-func (b *scripted) Jobs(context.Context, bool) ([]api.Job, error) { return nil, nil }
 func (b *scripted) Job(_ context.Context, id uint32) (api.Job, error) {
 	return api.Job{ID: id, Offers: map[uint32][]api.Offer{12: {{ID: 6, State: "unanswered"}, {ID: 7, State: "open", Kind: "grow", Nodes: 3, NodeList: "n[3-5]"},
 		{ID: 8, State: "open", Kind: "shrink", Mandatory: true, Nodes: 2, NodeList: "n[4-5]", Further: []string{"n3"}, Deadline: time.Now().Add(time.Hour)}}}[id]}, b.known(id)
@@ -251,6 +248,34 @@ func (b *scripted) CancelHolds(_ context.Context, id uint32, r api.CancelHolds) 
 		return api.Cancelled{}, api.Errorf(api.ErrConflict, "nothing is held for coming steps of job 13")
 	}
 	return api.Cancelled{Job: id, Step: 1, Holds: []api.Span{{Step: 2, Start: time.Unix(0, 0), Nodes: 2, NodeList: "n[3-4]"}}}, b.known(id)
+}
+
+// Drain: with the largest step, a hold is left forever.
+func (b *scripted) Drain(_ context.Context, r *api.DrainRequest, caller string) (api.Drain, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.drain = nil; r == nil {
+		return api.Drain{}, nil
+	}
+	b.drain = &api.Drain{DrainRequest: *r, By: caller, Words: "the sidecar is drained by " + caller}
+	if r.As == "peak" {
+		b.drain.Left.Holds = 1
+	}
+	return *b.drain, nil
+}
+
+func (b *scripted) Status(context.Context) (api.Status, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return api.Status{Version: "v1", Cluster: "paper", LastCycle: time.Now(), Drain: b.drain}, nil
+}
+
+func (b *scripted) Jobs(context.Context, bool) ([]api.Job, error) {
+	return []api.Job{{ID: 12, State: "running", NodeList: "n[1-2]"}, {ID: 13, State: "queued"}}, nil
+}
+
+func (b *scripted) Cluster(context.Context) (*api.Cluster, error) {
+	return &api.Cluster{Reservations: []api.Reservation{{Name: "evo_12_2_1", Hold: true, Job: 12, NodeList: "n[3-4]"}, {Name: "maintenance", NodeList: "n9"}}}, nil
 }
 
 // sidecar is a server that a script starts and stops.

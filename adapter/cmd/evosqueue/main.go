@@ -358,6 +358,9 @@ func (o *options) view(ctx context.Context, from source, now time.Time, t displa
 	if err != nil {
 		return "", silent(ctx, o.address, err)
 	}
+	if status.Drain != nil {
+		text = "Evoslurm: " + status.Drain.Words + "\n\n" + text
+	}
 	return text + notes(status), nil
 }
 

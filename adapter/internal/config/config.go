@@ -55,6 +55,7 @@ type Config struct {
 
 	GiveUp   time.Duration `mapstructure:"give_up"`  // how long a growth that fails is tried
 	Undriven Undriven      `mapstructure:"undriven"` // what becomes of a parked job that cannot be driven, after GiveUp
+	Drain    Drain         `mapstructure:"drain"`    // what the sidecar no longer does
 	Grace    time.Duration `mapstructure:"grace"`    // overrun of a step before a warning, and again before action
 	Overrun  Overrun       `mapstructure:"overrun"`
 	// OverrunSignal is sent to a job with the warning; "": none.
@@ -334,6 +335,8 @@ func (c Config) Validate() error {
 	check(signalName.MatchString(c.OverrunSignal), "overrun_signal", "%q; want a signal's name, such as URG", c.OverrunSignal)
 	check(c.GiveUp >= 0, "give_up", "%v; want 0s or more", c.GiveUp)
 	check(c.Undriven == UndrivenKeep || c.Undriven == UndrivenRelease || c.Undriven == UndrivenCancel, "undriven", "%q; want release, cancel or keep", c.Undriven)
+	_, err = c.Drain.Parse()
+	check(err == nil, "drain", "%v", err)
 	check(c.Grace >= 0, "grace", "%v; want 0s or more", c.Grace)
 	check(c.Strategy != "", "strategy", "empty; want a strategy's name, such as noX")
 	check(c.Strategies.Dir == "" || filepath.IsAbs(c.Strategies.Dir), "strategies.dir", "%q is not an absolute path", c.Strategies.Dir)

@@ -102,6 +102,7 @@ max_delays: ["partition:a=1m"]
 grace: 1m
 give_up: 3m
 undriven: cancel
+drain: release queued=hold
 overrun: cancel
 malleable: {policy: gain, approach: pra, threshold: 9, grace: 5s, max_grace: 7s}
 heal_leaks: true
@@ -128,7 +129,7 @@ log: {level: debug, format: json}
 			Parameters: []string{"a=b"}, Timeout: 3 * time.Second, Memory: 512, User: "u"},
 		ExpandLimit: 2.5, Drive: drivemode.Companion, Margin: 3 * time.Second,
 		HoldAhead: 2 * time.Hour, MaxHolds: 5,
-		HoldShares: HoldShares{Shares{1, 2, 3}, Shares{4, 5, 6}, Shares{7, 8, 9}, Shares{10, 11, 12}}, MaxDelay: 7 * time.Minute, MaxDelays: []string{"partition:a=1m"}, GiveUp: 3 * time.Minute, Undriven: UndrivenCancel, Grace: time.Minute, Overrun: OverrunCancel,
+		HoldShares: HoldShares{Shares{1, 2, 3}, Shares{4, 5, 6}, Shares{7, 8, 9}, Shares{10, 11, 12}}, MaxDelay: 7 * time.Minute, MaxDelays: []string{"partition:a=1m"}, GiveUp: 3 * time.Minute, Undriven: UndrivenCancel, Drain: "release queued=hold", Grace: time.Minute, Overrun: OverrunCancel,
 		Malleable: Malleable{"gain", "pra", 9, 5 * time.Second, 7 * time.Second}, HealLeaks: true, OverrunSignal: "USR1",
 		Operators: Operators{Users: []string{"u"}, Groups: []string{"g"}}, Read: ReadOwn,
 		Allow: Names{[]string{"a"}, []string{"b", "c"}, []string{"d"}, []string{"e"}, []string{"f"}}, Deny: Names{[]string{"g"}, []string{"h"}, []string{"i"}, []string{"j"}, []string{"k", "l"}},

@@ -31,6 +31,8 @@ type Command struct {
 	// MayEvolve returns why the site keeps a job with these names from evolving, or nil, and which kinds of names it
 	// would also compare. nil: every job may.
 	MayEvolve func(ctx context.Context, job config.Names) (unchecked []string, err error)
+	// Note returns what the user of a job that is about to be submitted should know, or "". nil: nothing.
+	Note func(ctx context.Context) string
 	// LastRuns returns the profile that would have fitted the user's last runs of the job with that
 	// name, and which runs those were.
 	LastRuns func(ctx context.Context, name string) (profile, what string, err error)
@@ -127,6 +129,11 @@ func (c *Command) run(ctx context.Context) (int, error) {
 	out := sender{sbatch: program, site: here}
 	if r.options.has("dry-run") {
 		return 0, out.dryRun(r)
+	}
+	if c.Note != nil {
+		if text := c.Note(ctx); text != "" {
+			fmt.Fprintf(c.Stderr, "evosbatch: %s\n", text)
+		}
 	}
 	return out.send(ctx, r)
 }

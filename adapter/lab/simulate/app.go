@@ -47,6 +47,8 @@ type App struct {
 	Demand   *Demand // or this
 	Refusals int     // of its changes
 
+	Peaks bool // it may begin on the nodes of its largest step: everything was released
+
 	Steps  []Begun  // what became of it
 	Asking bool     // its step is over: it asks for the next
 	First  int      // the current run's first entry: a requeued job starts over, with a profile that others may have changed, or another alternative

@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/evoslurm/evoslurm/adapter/internal/config"
 )
 
 // storm is how long things happen, in virtual time. What was begun has calm after it, or longer if all jobs one
@@ -116,6 +118,13 @@ func Storm(seed uint64) string {
 		head[3] += fmt.Sprintf(" max_holds=%d shares=user:%d:%d:%d", 2+r.IntN(30), 1+r.IntN(100), 1+r.IntN(100), 1+r.IntN(100))
 		g.add(r)
 	}
+	if seed%9 == 4 { // by chances of their own
+		o := &storming{Rand: rand.New(rand.NewPCG(seed, 30))}
+		began := o.when(storm / 2)
+		o.at(began, "off drain")
+		o.at(began+o.when(storm-began), "off resume")
+		g.add(o)
+	}
 	if seed%7 == 0 { // running jobs cannot be changed
 		g.at(0, "plugin account")
 	}
@@ -130,7 +139,13 @@ func Storm(seed uint64) string {
 	for _, n := range g.down {
 		head = append(head, fmt.Sprintf("%v up n%d", storm, n))
 	}
-	head = append(head, fmt.Sprintf("%v boot", storm), fmt.Sprintf("%v start", storm), fmt.Sprintf("%v heal", storm), fmt.Sprintf("%v end clean", storm+max(calm, g.work)+g.deaf))
+	head = append(head, fmt.Sprintf("%v boot", storm), fmt.Sprintf("%v start", storm))
+	if seed%9 == 7 {
+		o := rand.New(rand.NewPCG(seed, 31))
+		head = append(head, fmt.Sprintf("%v off release as=%s running=%s", storm+time.Duration(o.IntN(600))*time.Second, config.ReleaseAs[o.IntN(2)], config.ReleaseRunning[o.IntN(2)]),
+			fmt.Sprintf("%v off check", storm+25*time.Minute))
+	}
+	head = append(head, fmt.Sprintf("%v heal", storm), fmt.Sprintf("%v end clean", storm+max(calm, g.work)+g.deaf))
 	return strings.Join(head, "\n") + "\n"
 }
 

@@ -44,6 +44,7 @@ func (h *history) words() map[string]doing {
 		// administrators
 		"cancelholds": h.cancelHolds,
 		"set":         h.set, // a setting, as evosctl budget set
+		"off":         h.off,
 		"cancel":      h.toJob("cancel", func(ctx context.Context, id slurmctl.JobID) error { return root.Cancel(ctx, id) }),
 		"requeue":     h.toJob("requeue", root.Requeue),
 		"suspend":     h.toJob("suspend", root.Suspend),

@@ -81,6 +81,9 @@ func New(cfg config.Config, slurm *slurmctl.Client, st *store.Store, log *logrus
 	c.settings.store = st
 	reading, done := context.WithTimeout(context.Background(), keptTimeout)
 	defer done()
+	if err := takeDrain(reading, st, cfg, log); err != nil {
+		return nil, err
+	}
 	cfg, err := c.settings.lay(reading, cfg, log) // c.cfg stays the administrator's
 	if err != nil {
 		return nil, err

@@ -92,3 +92,18 @@ func Decode(data []byte, version string) (*Core, error) {
 	}
 	return &Core{c}, nil
 }
+
+// ParseHold returns the job whose hold a reservation is, and whether it is one.
+func ParseHold(r slurmctl.Reservation) (slurmctl.JobID, bool) {
+	own, ours := state.ParseHold(r)
+	return own.Job, ours
+}
+
+// ParseExpander returns the job for which one with that name brings nodes, and whether the name is such a one.
+func ParseExpander(name string) (slurmctl.JobID, bool) {
+	own, ours := state.ParseHoldName(name)
+	return own.Job, ours
+}
+
+// Transient reports whether a command that failed may succeed later.
+func Transient(err error) bool { return state.Transient(err) }

@@ -111,7 +111,11 @@ func decide(c *state.Core) {
 		return
 	}
 	if c.Snapshot != nil && c.LastErr == nil {
-		act.Act(c, c.Snapshot)
+		if c.Releases() {
+			act.LetGo(c, c.Snapshot)
+		} else {
+			act.Act(c, c.Snapshot)
+		}
 		hold.SyncHolds(c, c.Snapshot)
 		hold.SwitchNodes(c, c.Snapshot)
 		act.Mirror(c, c.Snapshot)
@@ -126,6 +130,7 @@ func configured(c *state.Core, in msg.Configuration) {
 		c.Config = *in.Config
 		c.Config.Mode = before.Mode // changes only with a restart
 		adopt.AccessChanged(c, before)
+		adopt.Drain(c, before.Drain)
 		c.ConfigRead = time.Time{} // also read Slurm's configuration again
 	}
 	c.Strategy = in.Strategy

@@ -41,7 +41,7 @@ func ActOn(c *state.Core, s *state.Snapshot, j *state.Job, now time.Time) {
 	}
 	switch j.State {
 	case row.Queued:
-		if j.Kept == nil && len(j.Plan) > 0 && c.DueSecond(now.Unix(), j.Plan[0].Start) { // jobs kept back are replanned, not started
+		if mayStart(c, j, now) {
 			start(c, s, j)
 		}
 	case row.Starting:
@@ -62,6 +62,11 @@ func ActOn(c *state.Core, s *state.Snapshot, j *state.Job, now time.Time) {
 	if j.Runs() && !j.Busy {
 		extendLimits(c, s, j)
 	}
+}
+
+// mayStart reports whether the time of a queued job has come. Jobs kept back are replanned, not started.
+func mayStart(c *state.Core, j *state.Job, now time.Time) bool {
+	return j.Kept == nil && len(j.Plan) > 0 && !c.Drained() && c.DueSecond(now.Unix(), j.Plan[0].Start)
 }
 
 // actFirst carries out what comes before a job's next step. It reports whether the job must not do anything

@@ -125,7 +125,11 @@ func mirrorStep(c *state.Core, j *state.Job, r *slurmctl.Job, step int, now time
 	if u.StartTime.IsZero() && u.Reservation == nil {
 		return true
 	}
-	return c.Chore(&c.Pace.Mirror, j, state.KindMirror, msg.Update{Job: r.ID, Change: u}, state.Args{Seen: c.SeenIn(j, r)})
+	do, args := msg.Update{Job: r.ID, Change: u}, state.Args{Seen: c.SeenIn(j, r)}
+	if c.Drained() { // Slurm must not start it by the plan before
+		return c.Work.Room() && c.Ask(j, "", state.KindMirror, msg.Task{Command: do}, args)
+	}
+	return c.Chore(&c.Pace.Mirror, j, state.KindMirror, do, args)
 }
 
 // wanted returns the start and the hold that the Slurm job of a step must have.

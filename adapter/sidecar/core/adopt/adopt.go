@@ -113,7 +113,7 @@ func Adopt(c *state.Core, s *state.Snapshot) {
 		if own, ours := state.ParseHoldName(r.Name); ours && c.ByID[own.Job] != nil && MayBring(c, r, c.ByID[own.Job]) {
 			c.ByID[own.Job].Numbered(own.Attempt)
 		}
-		if isStranger(c, r) && slurm.Driven(c, r.Partition) && !refuseAside(c, r) {
+		if isStranger(c, r) && !noteLetGo(c, r) && slurm.Driven(c, r.Partition) && !refuseAside(c, r) {
 			AdoptIfAsked(c, s, r)
 		}
 	}
@@ -143,7 +143,7 @@ func AdoptIfAsked(c *state.Core, s *state.Snapshot, r *slurmctl.Job) {
 		Refuse(c, r, err)
 		return
 	}
-	if !asked {
+	if !asked || refuseDrained(c, r) {
 		return
 	}
 	if err := cmp.Or(oneJob(r), denied(c, r, nil)); err != nil {

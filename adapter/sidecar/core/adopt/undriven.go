@@ -14,12 +14,12 @@ import (
 
 // LeaveRefused applies the site's policy to parked jobs that are not driven.
 func LeaveRefused(c *state.Core, s *state.Snapshot) {
-	if c.Config.Undriven == config.UndrivenKeep {
+	if c.Config.Undriven == config.UndrivenKeep || c.Releases() {
 		return
 	}
 	for _, id := range slices.Sorted(maps.Keys(c.Refused)) {
 		in, r := c.Refused[id], s.ByID[id]
-		if r == nil || !mayHaveLost(c, r, s.Taken) && !(in.Was && r.State == slurmctl.Pending && !c.Reached(s.Taken, r.StartTime)) || !c.Reached(c.Now, in.Since.Add(c.Config.GiveUp)) || !c.Reached(c.Now, in.Again) || !c.Work.Room() {
+		if r == nil || in.Drained || !mayHaveLost(c, r, s.Taken) && !(in.Was && r.State == slurmctl.Pending && !c.Reached(s.Taken, r.StartTime)) || !c.Reached(c.Now, in.Since.Add(c.Config.GiveUp)) || !c.Reached(c.Now, in.Again) || !c.Work.Room() {
 			continue
 		}
 		in.Again = c.Now.Add(state.MostPause)
@@ -58,6 +58,10 @@ func SettleLeave(c *state.Core, _ *state.Job, p *state.Pending, o msg.Outcome) {
 		return
 	}
 	entry := c.Log.WithField("job", id).WithField("user", in.User)
+	if p.Args.Release {
+		settleRelease(c, id, p, o)
+		return
+	}
 	if o.Err != nil {
 		why, _, _ := strings.Cut(in.Reason, "; it cannot be ") // without the error of the last try
 		reason := fmt.Sprintf("%s; it cannot be %s: %v", why, what, o.Err)

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/evoslurm/evoslurm/adapter/job/request"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/adopt"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/msg"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/plan"
@@ -24,6 +25,10 @@ func Follow(c *state.Core, s *state.Snapshot) {
 		}
 		if j.Touched.After(s.Taken) {
 			continue // its last action is newer than the poll
+		}
+		if r := s.ByID[adopt.PresentJob(c, j)]; r != nil && request.IsLetGo(r.Comment) && !j.Busy { // without this sidecar
+			LetGo(c, j)
+			continue
 		}
 		if j.Mode.StepsAreJobs {
 			followChain(c, s, j)
@@ -209,7 +214,10 @@ func SettleEnd(c *state.Core, j *state.Job, _ *state.Pending, o msg.Outcome) {
 
 // end records the end of a job. The value last is Slurm's final record of the job, if any. The sidecar
 // removes what the job leaves in Slurm (holds, expanders) at once.
-func end(c *state.Core, j *state.Job, last slurmctl.Job) {
+func end(c *state.Core, j *state.Job, last slurmctl.Job) { endWith(c, j, last, cancelCompanions) }
+
+// endWith does what end does, with something else for the companions.
+func endWith(c *state.Core, j *state.Job, last slurmctl.Job, companions func(*state.Core, *state.Job)) {
 	st, at := string(last.State), c.Now
 	if e := last.EndTime; last.Ended() && !e.IsZero() && e.Before(at) {
 		at = e
@@ -226,7 +234,7 @@ func end(c *state.Core, j *state.Job, last slurmctl.Job) {
 	}
 	c.LogJob(j).WithField("state", st).Info("ended")
 	Notify(c, j)
-	cancelCompanions(c, j)
+	companions(c, j)
 	c.Active = slices.DeleteFunc(c.Active, func(other *state.Job) bool { return other == j })
 	for id, owner := range c.ByID {
 		if owner == j {
@@ -396,6 +404,9 @@ func outlived(c *state.Core, s *state.Snapshot, r *slurmctl.Job) bool {
 	}
 	if base := s.ByID[own.Job]; base != nil && !base.Ended() && adopt.SetAside(c, base.ID, base.SubmitTime) != "" {
 		return false // the job keeps its nodes
+	}
+	if ofLetGo(c, s, r, own.Job) {
+		return false
 	}
 	if j := c.ByID[own.Job]; j != nil && awaits(c, s, j, r, own) {
 		return false

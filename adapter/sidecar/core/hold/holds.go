@@ -18,6 +18,9 @@ import (
 // starts and growths planned within the next hold_ahead, and of growths that a job already waits
 // for. Later starts and growths are held when they come within hold_ahead.
 func wantedHolds(c *state.Core, now int64) []state.Hold {
+	if c.Releases() {
+		return nil
+	}
 	var all []state.Hold
 	ahead := holdAhead(c)
 	for j := range plan.Each(c, c.Active) {
@@ -27,7 +30,7 @@ func wantedHolds(c *state.Core, now int64) []state.Hold {
 		switch {
 		case j.Kept != nil:
 		case j.State == row.Waiting && follow.SuspendedLong(c, j, c.Now, c.Config.Grace): // the nodes would not be used
-		case j.Runs(), j.State == row.Starting, j.State == row.Queued && len(j.Plan) > 0 && c.ReachedSecond(now, j.Plan[0].Start-ahead):
+		case j.Runs(), j.State == row.Starting, isNear(c, j, now, ahead):
 			for _, h := range HoldsOf(c, j, now) {
 				if h.Awaited() || c.ReachedSecond(now, h.Start-ahead) {
 					all = append(all, h)
@@ -46,6 +49,11 @@ func wantedHolds(c *state.Core, now int64) []state.Hold {
 		return cmp.Compare(a.Start, b.Start)
 	})
 	return Allowed(c, all, now)
+}
+
+// isNear reports whether a queued job is planned to start within some seconds.
+func isNear(c *state.Core, j *state.Job, now, ahead int64) bool {
+	return j.State == row.Queued && len(j.Plan) > 0 && !c.Drained() && c.ReachedSecond(now, j.Plan[0].Start-ahead)
 }
 
 // HoldsOf lists a job's holds: one for each step at which it gets nodes.

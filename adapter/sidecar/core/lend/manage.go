@@ -337,7 +337,7 @@ func mayGive(m *state.Managing, j *state.Job) bool {
 
 // mayAsk reports whether a job may get an offer now.
 func mayAsk(m *state.Managing, j *state.Job) bool {
-	return j.State == row.Running && mayGive(m, j) && follow.OfferAt(j) == nil && !j.Configuring && j.Kept == nil && !j.Unwritten && !j.Lapsed() && len(j.Expanders) == 0 &&
+	return !m.Drained() && j.State == row.Running && mayGive(m, j) && follow.OfferAt(j) == nil && !j.Configuring && j.Kept == nil && !j.Unwritten && !j.Lapsed() && len(j.Expanders) == 0 &&
 		!j.Touched.After(m.S.Taken) && m.Reached(m.Now, j.OfferAfter) && m.Reached(m.Now, j.RetryAt) && j.Asked != nil && len(j.Plan) == len(j.Profile) &&
 		len(j.Nodes()) >= j.Profile[j.Step-1].Nodes && len(j.Nodes()) <= most(j) && !m.ReachedSecond(m.Second, j.Expected()-int64(follow.Recall(m.Core, j)/time.Second))
 }
@@ -499,3 +499,13 @@ func barred(m *state.Managing, j *state.Job, until int64) msg.Set {
 
 // lendFor is how many seconds nodes must stay free to be worth lending.
 const lendFor = 60
+
+// DemandLent demands all nodes back that a job is lent, and reports whether it did.
+func DemandLent(c *state.Core, s *state.Snapshot, j *state.Job) bool {
+	n := len(follow.Lent(j))
+	if n == 0 || j.State != row.Running {
+		return false
+	}
+	m := &state.Managing{Core: c, S: s, Second: c.Now.Unix(), Wants: wants(c)}
+	return demand(m, j, n, goFirst(c, j, m.Wants), "everything is released")
+}

@@ -38,18 +38,23 @@ func ChangeOf(c *state.Core, j *state.Job) api.Change {
 func Allocation(c *state.Core, j *state.Job) api.Allocation {
 	a := api.Allocation{Ready: true, Job: j.SlurmID, Step: j.Step, Steps: len(j.Profile), Drive: j.Drive, Nodes: len(j.Nodes()), Parts: []api.Part{}}
 	for _, p := range j.Held {
-		part := api.Part{Job: uint32(p.ID), NodeList: p.Nodes, CPUs: make([]int, len(p.Nodes))}
-		for i, name := range p.Nodes {
-			if c.Snapshot != nil {
-				if n, ok := c.Snapshot.Index[name]; ok {
-					part.CPUs[i] = c.Snapshot.Nodes[n].CPUs
-				}
-			}
-		}
-		a.Parts = append(a.Parts, part)
+		a.Parts = append(a.Parts, Part(c, p.ID, p.Nodes))
 	}
 	a.Coming, a.Demand = comingStep(c, j), demanded(c, j)
 	return a
+}
+
+// Part returns a Slurm job that has nodes, with their CPUs.
+func Part(c *state.Core, id slurmctl.JobID, nodes []string) api.Part {
+	part := api.Part{Job: uint32(id), NodeList: nodes, CPUs: make([]int, len(nodes))}
+	for i, name := range nodes {
+		if c.Snapshot != nil {
+			if n, ok := c.Snapshot.Index[name]; ok {
+				part.CPUs[i] = c.Snapshot.Nodes[n].CPUs
+			}
+		}
+	}
+	return part
 }
 
 // comingStep returns what the job's next step brings and takes, or nil after the last step.

@@ -56,6 +56,9 @@ func (c Update) String() string {
 	if c.Change.Reservation != nil {
 		what = append(what, "reservation="+*c.Change.Reservation)
 	}
+	if c.Change.Hold {
+		what = append(what, "hold")
+	}
 	if c.Change.NumNodes > 0 {
 		what = append(what, fmt.Sprintf("nodes=%d", c.Change.NumNodes))
 	}

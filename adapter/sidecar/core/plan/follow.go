@@ -5,13 +5,13 @@ import (
 	"strings"
 	"time"
 
+	"github.com/evoslurm/evoslurm/adapter/job/request"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/state"
 	"github.com/evoslurm/evoslurm/slurmctl"
 )
 
-// ExpanderMark is the text in the comment of every expander, unless a site's plugins have
-// overwritten the comment.
-const ExpanderMark = "evox:v1"
+// ExpanderMark is the text in the comment of every expander.
+const ExpanderMark = request.ExpanderMark
 
 // ExpanderComment returns the comment of an expander: the mark, and the job that it belongs to as long as it is a companion.
 func ExpanderComment(base slurmctl.JobID, step int) string {

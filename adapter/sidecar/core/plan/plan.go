@@ -66,6 +66,10 @@ func Candidates(c *state.Core, s *state.Snapshot, now int64) []slurm.Candidate {
 // age of a job that is over a limit of accrual does not count (see overAccrual).
 func plannable(c *state.Core, s *state.Snapshot, j *state.Job, over bool) bool {
 	j.GoesOn()
+	if c.Drained() {
+		dropPlan(c, j, c.DrainWords()+"; it stays parked until evosctl resume")
+		return false
+	}
 	if j.Unfit = ""; j.Kept != nil {
 		if dropPlan(c, j, j.Kept.Text); StillKept(c, j, c.Now) {
 			return false

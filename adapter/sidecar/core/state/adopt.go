@@ -126,4 +126,11 @@ type Refused struct {
 	Again  time.Time // when the next attempt to release or cancel it follows
 	Denied bool      // because of the site's lists, which may change
 	Was    bool      // it was adopted before: its start time may be a planned one
+
+	Drained bool // only since the sidecar is drained, or because it let the job go
+	LetGo   bool // Slurm alone has it: nothing is left to do
+
+	Begin       time.Time // of its request, to let it go
+	Peak        int       // nodes of its largest step
+	PeakRefused bool      // Slurm does not give it so many
 }

@@ -77,6 +77,7 @@ type Args struct {
 	Parts     []StartedPart         // to ask about next
 	Longest   time.Duration         // suspension of the parts so far
 	What      string                // words for the log
+	Release   bool                  // the task lets a job go, as everything is released
 }
 
 // CommandOf returns the command of a pending task.

@@ -92,6 +92,11 @@ func answer(c *state.Core, k *state.OpenCall) bool {
 		hold.CancelHolds(c, k)
 		return true
 	}
+	return answerLetGo(c, k) || answerNext(c, k)
+}
+
+// answerNext does what answer does, for a call that asks what the job has now or in its next step.
+func answerNext(c *state.Core, k *state.OpenCall) bool {
 	j, err := follow.Callee(c, k.Job)
 	var a api.Allocation
 	wait := false

@@ -40,6 +40,9 @@ func answerChange(c *state.Core, k *state.OpenCall) bool {
 	if i := slices.IndexFunc(j.Changes, func(ch row.Change) bool { return ch.ID == k.Change.ID }); i >= 0 {
 		return answerChanged(c, k, j, j.Changes[i])
 	}
+	if c.Drained() && k.Change.Shrink == nil {
+		return reply(nil, api.Errorf(api.ErrConflict, "%s: jobs keep what was promised to them, and get no more", c.DrainWords()))
+	}
 	if !readyToChange(c, k, j) {
 		return false
 	}

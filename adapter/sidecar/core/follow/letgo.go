@@ -1,0 +1,42 @@
+package follow
+
+import (
+	"github.com/evoslurm/evoslurm/adapter/job/request"
+	"github.com/evoslurm/evoslurm/adapter/sidecar/core/adopt"
+	"github.com/evoslurm/evoslurm/adapter/sidecar/core/state"
+	"github.com/evoslurm/evoslurm/slurmctl"
+)
+
+// LetGo ends the sidecar's part in a job that has not ended: from now on it is Slurm's alone. A job keeps its companions;
+// they are cancelled when it ends (Clean), or end by their own time limits.
+func LetGo(c *state.Core, j *state.Job) {
+	if OfferAt(j) != nil {
+		CloseOffer(c, j, OfferWithdrawn, "the job is let go")
+	}
+	if len(j.Expanders) > 0 && j.Mode.MergesGrowths {
+		adopt.CancelBeside(c, "an expander", j.Expanders...)
+	}
+	c.Event(j, "let go", map[string]any{"step": j.Step, "nodes": slurmctl.CompressNodes(j.Nodes())})
+	c.LogJob(j).WithField("nodes", slurmctl.CompressNodes(j.Nodes())).Info("let go: it is an ordinary job now")
+	peak := j.Profile.Peak()
+	if j.Mode.StepsAreJobs {
+		peak = 0 // a link has its step's nodes
+	}
+	for _, id := range append([]slurmctl.JobID{j.BaseID()}, j.Chain...) {
+		if r := c.Snapshot.ByID[id]; r != nil && !r.Ended() {
+			shown := adopt.Stranger(r, adopt.LetGoWords)
+			shown.Step, shown.Steps, shown.Drive, shown.Profile = j.Step, len(j.Profile), j.Drive, j.Profile.String()
+			adopt.LeaveDrained(c, r, shown, j.Begin, peak)
+		}
+	}
+	endWith(c, j, slurmctl.Job{}, func(*state.Core, *state.Job) {})
+}
+
+// ofLetGo reports whether a companion belongs to a job that was let go, or is about to be: it stays to that job's end.
+func ofLetGo(c *state.Core, s *state.Snapshot, r *slurmctl.Job, id slurmctl.JobID) bool {
+	base := s.ByID[id]
+	if base == nil || base.Ended() || base.State == slurmctl.Pending || r.State == slurmctl.Pending {
+		return false
+	}
+	return base.UID == r.UID && (request.IsLetGo(base.Comment) || c.Refused[id].Drained)
+}
