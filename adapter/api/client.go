@@ -35,6 +35,9 @@ type Client struct {
 	// seconds not ready to answer; nil: nothing is called.
 	Waiting func(address string, err error)
 
+	// Away is asked, while the server is away, whether to give up: its error is the call's. nil: never.
+	Away func(ctx context.Context) error
+
 	// ClusterName names the cluster of the sidecar that is asked over TCP; nil: a server without Server.Cluster.
 	ClusterName func(ctx context.Context) (string, error)
 	// Trusts reports whether the sidecar may run as a user that is neither root nor the one of this
@@ -124,10 +127,23 @@ func (c *Client) persist(ctx context.Context, attempt func() error) error {
 			c.Waiting(c.address, err)
 			told = true
 		}
-		if pause.sleep(ctx) != nil {
-			return silence{c.address, err, ctx.Err()}
+		if err := c.pause(ctx, pause, err); err != nil {
+			return err
 		}
 	}
+}
+
+// pause waits for the next attempt after one that failed, or returns why a call does not go on waiting.
+func (c *Client) pause(ctx context.Context, p *pause, last error) error {
+	if c.Away != nil && !errors.Is(last, ErrUnavailable) {
+		if err := c.Away(ctx); err != nil {
+			return err
+		}
+	}
+	if p.sleep(ctx) != nil {
+		return silence{c.address, last, ctx.Err()}
+	}
+	return nil
 }
 
 // attempt tries a request once.

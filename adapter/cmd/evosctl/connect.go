@@ -74,6 +74,9 @@ func (f *jobFlag) connect(cmd *cobra.Command) (*api.Client, uint32, error) {
 		return nil, 0, err
 	}
 	client, err := connect(cmd)
+	if err == nil {
+		injob.EndIfLetGo(client, job)
+	}
 	return client, job, err
 }
 

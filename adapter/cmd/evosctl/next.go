@@ -26,7 +26,8 @@ what the job's shell must evaluate to use them:
 
 Set after the eval: EVO_JOB_ID, EVO_STEP (from 1), EVO_STEPS, EVO_NODES (the number of
 nodes), EVO_NODELIST (n[1-5]), EVO_DRIVE, EVO_DONE (empty; 1 after the last step, or if
-another call is useless), and the SLURM_ variables that srun and MPI launchers read. In
+another call is useless, also because an administrator has switched Evoslurm off and let the
+job go with what it has), and the SLURM_ variables that srun and MPI launchers read. In
 drive mode companion, those describe the base job only, since srun reaches no further:
 use evosrun, or evosctl hostfile. EVO_GAVE_BACK, if set, lists nodes that the base job
 gave back: evosrun excludes them, and srun needs -x.
@@ -86,7 +87,7 @@ func (n *next) run(cmd *cobra.Command) error {
 	if a.Note != "" {
 		say("%s", a.Note)
 	}
-	if a.Done {
+	if a.Done && a.Note == "" {
 		say("step %d of %d was the last", a.Steps, a.Steps)
 	}
 	if err := n.out.print(a); err != nil {
@@ -117,6 +118,7 @@ func (n *next) wait(ctx context.Context, client *api.Client, job uint32, release
 	req := api.NextRequest{From: from, Release: release}
 	if from < a.Step {
 		b, err := client.Next(ctx, job, req)
+		b, err = injob.OrLetGo(ctx, job, from, b, err)
 		if err == nil {
 			hookFailed(hooksFor(ctx, client, a, 0).Undone().Begun(ctx, b, nil))
 		}
@@ -124,7 +126,8 @@ func (n *next) wait(ctx context.Context, client *api.Client, job uint32, release
 	}
 	return followed(ctx, client, a, release, func(release []string) (api.Allocation, error) {
 		req.Release = release
-		return client.Next(ctx, job, req)
+		b, err := client.Next(ctx, job, req)
+		return injob.OrLetGo(ctx, job, from, b, err)
 	})
 }
 

@@ -45,8 +45,10 @@ func Present(ctx context.Context, client *api.Client, job uint32) (api.Allocatio
 	if a, rigid := Rigid(job, os.Getenv); rigid {
 		return a, nil
 	}
+	EndIfLetGo(client, job)
 	for {
 		a, err := client.Allocation(ctx, job)
+		a, err = OrLetGo(ctx, job, 0, a, err)
 		if err != nil || a.Done || a.Step >= 1 && len(a.Parts) > 0 {
 			return a, err
 		}
