@@ -77,6 +77,7 @@ Files and days that cannot be read or played are named, and the rest is reported
 	flags.Uint64Var(&f.Evolve.Seed, "seed", f.Evolve.Seed, "random seed")
 	flags.Int64Var(&f.Evolve.Shortest, "shortest", f.Evolve.Shortest, "shortest run time of a job that evolves, in seconds")
 	flags.IntVar(&f.Days, "days", f.Days, "number of latest days to play; 0: none")
+	flags.DurationVar(&f.Within, "within", 0, "longest time for playing days, after which the report goes on without the rest; 0: any")
 	flags.StringVar(&f.format, "format", f.format, "output format, json or table")
 	flags.StringVar(&f.html, "html", "", "HTML page to write")
 	flags.StringVar(&f.pages, "pages", "", "folder to write the HTML page to, named by its last day")
@@ -130,6 +131,8 @@ func (f *observedFlags) check() (err error) {
 		return fmt.Errorf(`--format=%s: must be "json" or "table"`, f.format)
 	case f.Days < 0:
 		return fmt.Errorf("--days=%d: must be at least 0", f.Days)
+	case f.Within < 0:
+		return fmt.Errorf("--within=%v: must be at least 0", f.Within)
 	case f.keep < 1:
 		return fmt.Errorf("--keep=%d: must be at least 1", f.keep)
 	}

@@ -259,6 +259,11 @@ func TestMissing(t *testing.T) {
 			t.Errorf("%q is not in\n%s", want, notes)
 		}
 	}
+	soon := third
+	soon.Within = 1
+	if r, err := New(t.Context(), folder(t, map[string]string{"2026-03-01.jsonl": whole}), soon); err != nil || !strings.Contains(strings.Join(r.Days[0].Notes, ""), "longer than 1ns") {
+		t.Errorf("%v: %+v", err, r)
+	}
 	same(t, "the rest", []int{r.Starts, len(r.Days), r.Days[0].Jobs}, `[24,1,24]`)
 	short := heading + "\n" + `{"at":1772323260,"gap":{"from":1772323200,"until":1772323260,"why":"x"}}` + "\n"
 	if r, err = New(t.Context(), folder(t, map[string]string{"2026-03-01.jsonl": short}), third); err != nil || len(r.Days) != 1 || !strings.Contains(r.Days[0].Notes[0], "too short") {

@@ -85,7 +85,8 @@ type Later struct {
 type Options struct {
 	Since    time.Time // zero: all
 	Evolve   Evolve
-	Days     int // that are played, the latest; 0: none
+	Days     int           // that are played, the latest; 0: none
+	Within   time.Duration // for playing all days; 0: as long as it takes
 	Progress func(steps, done int)
 }
 
@@ -173,14 +174,22 @@ func (r *Report) play(ctx context.Context, rec *record, o Options) error {
 		steps += 2 * len(d.jobs)
 	}
 	t := tally{method: r.Method, measures: map[[2]string][]pair{}, later: map[string]*delays{}}
+	within, cancel := ctx, context.CancelFunc(func() {})
+	if o.Within > 0 {
+		within, cancel = context.WithTimeout(ctx, o.Within)
+	}
+	defer cancel()
 	for _, d := range days {
-		p, err := d.play(ctx, o.Evolve, func(ended int) {
+		p, err := d.play(within, o.Evolve, func(ended int) {
 			if o.Progress != nil {
 				o.Progress(steps, done+ended)
 			}
 		})
 		if ctx.Err() != nil {
 			return ctx.Err()
+		} else if errors.Is(err, context.DeadlineExceeded) {
+			r.Days = append(r.Days, Day{Date: d.date, Notes: append(d.notes, fmt.Sprintf("not played: it takes longer than %v; take a smaller --share", o.Within))})
+			continue
 		} else if err != nil {
 			r.Days = append(r.Days, Day{Date: d.date, Notes: append(d.notes, "not played: "+err.Error())})
 			continue
