@@ -62,7 +62,9 @@ func TestSchemas(t *testing.T) {
 		var names []string
 		for f := range c.of.Fields() {
 			name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
-			names = append(names, name)
+			if f.IsExported() {
+				names = append(names, name)
+			}
 		}
 		slices.Sort(names)
 		slices.Sort(c.want)

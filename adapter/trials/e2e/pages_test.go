@@ -21,12 +21,17 @@ var administrators = map[string]string{
 	"evosctl doctor": "",
 	"evosctl doctor --trial [-p PARTITION] [-A ACCOUNT] [-q QOS]":     "evosctl doctor --trial -p main", // as any user: TestTrial
 	"evosim replay --why=JOB --until=TIME /var/lib/evoslurm/recorder": `evosim replay --why=$JOB --until="$(date +%FT%T)" $DIR/db/recorder && grep -q "step 2 of 2" said`,
-	"evosctl bundle --mask":     "evosctl bundle --mask && tar tzf evoslurm-*.tar.gz",
-	"evosctl strategy list":     `evosctl strategy list && grep -q noX said`,
-	"evosctl events":            "evosctl events && grep -q begun said",
-	"evosqueue":                 "",
-	"evosacct -a --totals=user": "evosacct -a --totals=user && grep -q HeldIdle said",
-	"evosim sweep":              `printf 'traces: [{name: own, file: trace.swf.gz}]\nshares: [0, 0.5]\nstrategies: [slurm, noX]\nseeds: [1]\n' >grid.yaml && evosim sweep grid.yaml && test -s grid.sweep/results.csv`,
+	"evosctl bundle --mask": "evosctl bundle --mask && tar tzf evoslurm-*.tar.gz",
+	"evosctl strategy list": `evosctl strategy list && grep -q noX said`,
+	"evosctl events":        "evosctl events && grep -q begun said",
+	"evosqueue":             "",
+	"evosctl allow --group=pilot --partition=batch": "", "evosctl deny --user=alice": "", "evosctl allow --list": "", "evosctl allow --configured": "", // both
+	"evosctl budget": "", "evosctl budget set max_delay=30m hold_shares.user.node_hours=20": "", "evosctl budget set --configured": "",
+	"evosctl report --observe --since=now-7days --html=page.html": `! evosctl report --observe --since=now-7days --html=page.html && grep -q "nothing has been observed" said`, // else TestObserve
+	"evosctl web":                          "! timeout 3 evosctl web && grep -q http said",
+	"evosctl report -S now-7days --by=day": `evosctl report -S now-7days --by=day && grep -q HELDIDLE said && evosctl report --by=user --format=json | tee -a said | grep -q '"made": 1'`,
+	"evosacct -a --totals=user":            "evosacct -a --totals=user && grep -q HeldIdle said",
+	"evosim sweep":                         `printf 'traces: [{name: own, file: trace.swf.gz}]\nshares: [0, 0.5]\nstrategies: [slurm, noX]\nseeds: [1]\n' >grid.yaml && evosim sweep grid.yaml && test -s grid.sweep/results.csv`,
 	"evosim run --slurm-conf=slurm.conf --config=evoslurm.yaml --evolving=0.1 trace.swf.gz": "",
 	"--beside=all --report=page.html": "evosim run --slurm-conf=slurm.conf --config=evoslurm.yaml --evolving=0.1 --beside=all --report=page.html trace.swf.gz && test -s page.html",
 	"evosctl next":                    `evosbatch --wait --output=/dev/null --profile=1@1m,2@1m --wrap 'eval "$(evosctl next)"'`,
@@ -34,7 +39,9 @@ var administrators = map[string]string{
 
 // tried are the commands of these pages that are not ours, and what runs them.
 var tried = map[string]string{
-	"make": "everything", "make && make install": "TestInstall", "make packages": "make try-packages", "make try-packages": "itself", "make crash": "itself", "make sites": "itself",
+	"make": "everything", "make && make install": "TestInstall", "make packages": "make try-packages", "make try-packages": "itself", "make crash": "itself", "make load": "itself",
+	"systemctl daemon-reload && systemctl enable --now evoslurmd": "systemd-analyze verify, in make try-packages", "systemctl enable --now evoslurm-observed.timer": "systemd-analyze verify, in make try-packages",
+	"make sites": "itself",
 	"apt install ./evoslurm_*.deb ./evoslurm-client_*.deb": "make try-packages", "dnf install evoslurm-*.rpm": "make try-packages",
 	"editor /etc/evoslurm/evoslurm.yaml": "make try-packages", "systemctl enable --now evoslurmd.socket evoslurmd": "systemd-analyze verify, in make try-packages",
 	"spack repo add contrib/spack/spack_repo/evoslurm": "by hand", "spack install evoslurm": "by hand",
