@@ -75,6 +75,10 @@ func ResizeNeedsSlurmdbd(cfg Config) bool {
 	return err == nil && release < firstResizeWithoutDBD && cfg.AccountingStorageType() == "slurmdbd"
 }
 
+// ForgetsRequeued reports whether slurmdbd opens no row for the next run of a job that was resized and then requeued, until it
+// is resized again, if only to the nodes that it has (measured: 22.05.8 does, 24.11.5 does not).
+func ForgetsRequeued(cfg Config) bool { return ResizeNeedsSlurmdbd(cfg) }
+
 // ResizesOnce reports whether a job can shrink only once in its life. Without slurmdbd, Slurm up to
 // 23.11 waits for the job's database index forever (22.05: measured).
 func ResizesOnce(cfg Config) bool {

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -37,6 +38,21 @@ func TestMerge(t *testing.T) {
 			l.t.Errorf("after the last step: %+v, want Done", a)
 		}
 		l.end(id)
+	})
+	l.run("slurmdbd has a row for the run after a requeue", func(l *lab) {
+		id := l.submit("1@20s,3@60s")
+		l.running(id, 1)
+		l.has(l.next(id, 1), 3)
+		l.scontrol("requeue", fmt.Sprint(id))
+		l.running(id, 1)
+		l.end(id)
+		l.eventually("a row for each size", func() error {
+			rows, err := l.cluster.Run(l.ctx(), slurmtest.Root, "sacct", "-X", "-D", "-n", "-P", "-j", fmt.Sprint(id), "-o", "State,NNodes")
+			if err == nil && !(strings.HasPrefix(rows, "RESIZING|1\nREQUEUED|3\nCANCELLED by ") && strings.HasSuffix(rows, "|1\n")) {
+				err = fmt.Errorf("slurmdbd has %q", rows)
+			}
+			return err
+		})
 	})
 	l.run("next repeated ends one step only", func(l *lab) {
 		id := l.submit("1@20s,3@20s,2@20s")

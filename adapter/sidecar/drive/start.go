@@ -21,7 +21,11 @@ func (d *Driver) start(ctx, polls context.Context, c msg.Start) (*slurmctl.Job, 
 	if err := d.Slurm.UpdateJob(ctx, c.Job, slurmctl.JobUpdate{StartNow: true, Reservation: &c.Hold, Partition: c.Partition}); err != nil {
 		return nil, err
 	}
-	return d.awaitStart(polls, c), nil
+	begun := d.awaitStart(polls, c)
+	if c.OpenRow && begun != nil && d.Slurm.Slurmdbd(ctx) == nil {
+		_ = d.Slurm.Shrink(ctx, c.Job, begun.NodeList) // it runs all the same, and its next resize opens the row
+	}
+	return begun, nil
 }
 
 // awaitStart asks for the job until it runs, less and less often; nil if it does not yet.

@@ -101,6 +101,7 @@ type (
 		Hold      string
 		Partition string
 		Gently    bool // for its queries, see Task
+		OpenRow   bool // have slurmdbd open a row, by a resize that changes nothing
 	}
 	// Grow brings nodes to a job by an expander; the result is [Grown].
 	Grow struct {

@@ -22,6 +22,9 @@ func (c Start) String() string {
 	if c.Partition != "" {
 		text += " in partition " + c.Partition
 	}
+	if c.OpenRow {
+		text += ", with a row in slurmdbd"
+	}
 	return text
 }
 

@@ -22,6 +22,7 @@ type Actions struct {
 	Readied   slurmctl.JobID       // the chain's job that Slurm starts once the job before it has ended: see readyLink
 	Gave      []string             // nodes that it gave back last, by GaveAt
 	GaveAt    time.Time            //
+	Unopened  bool                 // slurmdbd may open no row for its next run by itself: see slurmctl.ForgetsRequeued
 	Shunned   map[string]time.Time // nodes on which Slurm did not start it, and until when it avoids them
 	RefusedIn map[string]Refusal   // by partition
 }

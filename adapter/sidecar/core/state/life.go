@@ -55,6 +55,7 @@ func (j *Job) EndStep(at time.Time) { j.State, j.StepEnded, j.Overdue = row.Wait
 
 // Requeue records that Slurm has put the job back into its queue. The job starts over, no sooner than at a time.
 func (j *Job) Requeue(again time.Time) {
+	j.Unopened = j.Unopened || j.Step > 1 // once resized, always: what opens a row is a resize
 	j.State, j.Step, j.Held, j.Ending, j.RetryAt = row.Queued, 0, nil, false, again
 	j.Started, j.StepStarted, j.StepEnded = time.Time{}, time.Time{}, time.Time{}
 	j.Suspended, j.SuspendedFrom = 0, time.Time{}
