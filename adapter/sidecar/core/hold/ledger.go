@@ -98,6 +98,8 @@ func closedFor(c *state.Core, j *state.Job, b *state.Booked) (cause, by string) 
 	switch {
 	case !b.Begun.IsZero():
 		return row.CauseKept, ""
+	case b.GivenUp && c.Releases():
+		return row.CauseReleased, drainedBy(c)
 	case j == nil || j.State == row.Ended || j.Ending:
 		return row.CauseJobEnded, ""
 	case !b.GivenUp:
@@ -108,6 +110,13 @@ func closedFor(c *state.Core, j *state.Job, b *state.Booked) (cause, by string) 
 		return row.CauseOffer, ""
 	case b.Ran && !j.Runs():
 		return row.CauseRequeued, ""
+	}
+	return notNeeded(c, j, b)
+}
+
+// notNeeded returns why a hold was given up that the plan of a living job no longer needs, and which operator wanted it.
+func notNeeded(c *state.Core, j *state.Job, b *state.Booked) (cause, by string) {
+	switch {
 	case j.Open.Lapsed && len(j.Plan) < b.Step:
 		return j.Open.Cause, j.Open.By
 	case j.Kept != nil:
@@ -116,8 +125,19 @@ func closedFor(c *state.Core, j *state.Job, b *state.Booked) (cause, by string) 
 		return row.CauseShares, ""
 	case failed(c, b):
 		return row.CauseNodeFailed, ""
+	case c.Drained():
+		return row.CauseReleased, drainedBy(c)
 	}
 	return row.CauseReplanned, ""
+}
+
+// drainedBy returns the operator who drained the sidecar.
+func drainedBy(c *state.Core) string {
+	d, err := c.Config.Drain.Parse()
+	if err != nil { // the configuration was checked
+		return ""
+	}
+	return d.By
 }
 
 // failed reports whether a node of a hold cannot be used any more.

@@ -38,6 +38,8 @@ func TestWhyHoldsEnd(t *testing.T) {
 		"a limit":       {2, func(_ *state.Core, j *state.Job) { j.KeepBack(&state.KeptBack{}) }, false, row.CauseKeptBack, ""},
 		"the shares":    {2, func(_ *state.Core, j *state.Job) { j.Deferred = []int{2} }, false, row.CauseShares, ""},
 		"a node failed": {2, func(c *state.Core, _ *state.Job) { c.Snapshot.Nodes[0].State = "down" }, false, row.CauseNodeFailed, ""},
+		"released":      {2, func(c *state.Core, _ *state.Job) { c.Config.Drain = "release by=ann" }, false, row.CauseReleased, "ann"},
+		"drained":       {2, func(c *state.Core, _ *state.Job) { c.Config.Drain = "drain by=ann" }, false, row.CauseReleased, "ann"},
 		"another plan":  {2, func(*state.Core, *state.Job) {}, false, row.CauseReplanned, ""},
 		"an offer":      {follow.LentStep, func(*state.Core, *state.Job) {}, false, row.CauseOffer, ""},
 	} {

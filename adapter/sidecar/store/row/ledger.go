@@ -33,6 +33,7 @@ const (
 	CauseOverrun    = "overrun" // the step before lasted too long
 	CauseBudget     = "delay budget"
 	CauseCancelled  = "cancelled" // by an operator
+	CauseReleased   = "released"  // an operator had the sidecar drained, or everything given up
 	CauseYielded    = "another job first"
 	CauseShares     = "shares"    // the limits on what is held
 	CauseKeptBack   = "kept back" // by a limit of Slurm
