@@ -106,7 +106,8 @@ func TestReleaseAll(t *testing.T) {
 
 // here replaces what the runbook names by what is here.
 func (s *site) here(line, job string) string {
-	for from, to := range map[string]string{"/var/lib/evoslurm/": s.Dir + "/db/", "BACKUP": s.Dir + "/backup.db", "evosctl doctor --trial": "evosctl doctor --trial -p main"} {
+	for from, to := range map[string]string{"/var/lib/evoslurm/": s.Dir + "/db/", "BACKUP": s.Dir + "/backup.db", "evosctl doctor --trial": "evosctl doctor --trial -p main",
+		"scontrol update NodeName=NODE State=RESUME": "scontrol update NodeName=n4 State=DRAIN Reason=test && scontrol update NodeName=n4 State=RESUME"} {
 		line = strings.ReplaceAll(line, from, to)
 	}
 	line = regexp.MustCompile(`\b(JOB|J)\b`).ReplaceAllString(line, job)
@@ -114,7 +115,7 @@ func (s *site) here(line, job string) string {
 }
 
 // notTyped are commands of the runbook that nothing here can run, with what tries them.
-var notTyped = map[string]string{"rsync": "nobody: there is one host", "sqlite3": "its own tests"}
+var notTyped = map[string]string{"rsync": "nobody: there is one host", "sqlite3": "its own tests", "evosctl next": "TestReleaseAll"}
 
 // TestRunbook types every command of docs/runbook.md, one section after the other, on a site with a job that has a hold
 // and one that is queued. A section has at most 24 lines. In place of systemd, a shim stops and starts the sidecar.
@@ -130,7 +131,7 @@ start | enable) stop; setsid evoslurmd --config `+s.Dir+`/evoslurm.yaml >>`+s.Di
 	until evosctl events >/dev/null 2>&1; do sleep 0.2; done ;;
 esac
 `), 0o755))
-	s.stop(syscall.SIGTERM)
+	s.stop(syscall.SIGKILL)
 	t.Cleanup(func() { s.t = t; _, _ = s.root("systemctl stop evoslurmd") })
 	text, err := os.ReadFile("../../../docs/runbook.md")
 	s.must(err)
@@ -162,8 +163,11 @@ esac
 				line = strings.TrimSpace(line)
 				first, _, more := strings.Cut(line, " ")
 				ours := programs[first] != "" || slices.Contains([]string{"systemctl", "scontrol", "squeue", "sdiag", "mv", "cp", "rsync", "sqlite3"}, first)
-				if !ours || !more && first != "sdiag" && first != "evosqueue" || notTyped[first] != "" {
+				if !ours || !more && first != "sdiag" && first != "evosqueue" || notTyped[first] != "" || notTyped[line] != "" {
 					continue
+				}
+				if first == "evosctl" && !strings.Contains(line, "--direct") {
+					_, _ = s.root("[ -s " + pid + " ] || systemctl start evoslurmd") // the text names it for another moment
 				}
 				begun := time.Now()
 				out, err := s.root(s.here(line, job))
