@@ -113,10 +113,8 @@ func (c *Command) run(ctx context.Context) (int, error) {
 		program.environ = withRigid(withHooks(c.Environ, r.request.Hooks), r)
 		return 0, program.sendRigid(r)
 	}
-	if c.Refuses != nil && !r.options.has("dry-run") {
-		if err := c.Refuses(ctx); err != nil {
-			return 0, err
-		}
+	if err := c.refuses(ctx, r); err != nil {
+		return 0, err
 	}
 
 	// 6. Request → request that is feasible here: Slurm is asked.
@@ -130,12 +128,26 @@ func (c *Command) run(ctx context.Context) (int, error) {
 	if r.options.has("dry-run") {
 		return 0, out.dryRun(r)
 	}
-	if c.Note != nil {
-		if text := c.Note(ctx); text != "" {
-			fmt.Fprintf(c.Stderr, "evosbatch: %s\n", text)
-		}
-	}
+	c.note(ctx)
 	return out.send(ctx, r)
+}
+
+// refuses returns why this cluster drives no evolving jobs now, or nil. A dry run does not ask.
+func (c *Command) refuses(ctx context.Context, r submission) error {
+	if c.Refuses == nil || r.options.has("dry-run") {
+		return nil
+	}
+	return c.Refuses(ctx)
+}
+
+// note tells what the user should know of the sidecar before the job is submitted.
+func (c *Command) note(ctx context.Context) {
+	if c.Note == nil {
+		return
+	}
+	if text := c.Note(ctx); text != "" {
+		fmt.Fprintf(c.Stderr, "evosbatch: %s\n", text)
+	}
 }
 
 // answer answers a question of the command line, if it has one, instead of submitting.
