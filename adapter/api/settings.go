@@ -92,9 +92,6 @@ func (v Visitor) Settings(ctx context.Context) (Settings, error) {
 	return visit[Settings](ctx, v, v.desk.settings, "/v1/settings", nil)
 }
 
-// Operates reports whether the visitor may act on all users' jobs.
-func (v Visitor) Operates() bool { return v.desk.rights.trusted(v.caller) }
-
 // ChangeSettings changes settings at once, and returns those that the request names. For operators.
 func (c *Client) ChangeSettings(ctx context.Context, r SettingsRequest) (Settings, error) {
 	return callOnce[Settings](ctx, c, http.MethodPost, "/v1/settings", r)

@@ -217,7 +217,8 @@ func (s secretive) TryStrategy(context.Context, string, StrategyRequest) (Trial,
 	return Trial{}, nil
 }
 
-// TestParametersAreForOperators checks that only operators read a strategy's parameters.
+// TestParametersAreForOperators checks that only operators read a strategy's parameters, and that
+// the status says who they are.
 func TestParametersAreForOperators(t *testing.T) {
 	operator, user := uint32(4001), uint32(4002)
 	for _, reading := range []Reading{OwnJobs, AllJobs, Anybody} {
@@ -245,6 +246,9 @@ func TestParametersAreForOperators(t *testing.T) {
 				"policies": ask(uid, "/v1/policies", s.desk(t.Context()).strategies),
 				"status":   ask(uid, "/v1/status", s.desk(t.Context()).status),
 			} {
+				if path == "status" && strings.Contains(text, `"operator":true`) != (uid == &operator) {
+					t.Errorf("%v: whether it is an operator: %s", uid == &operator, text)
+				}
 				if got := strings.Count(text, secret); min(got, 1) != want {
 					t.Errorf("%s, %v: the secret is there %d times: %s", path, uid == &operator, got, text)
 				}

@@ -98,6 +98,7 @@ type Status struct {
 	MostShare    float64   `json:"most_share"`           // slurm.share
 	SetAside     int       `json:"set_aside,omitempty"`  // jobs whose handling ended the sidecar
 	Drain        *Drain    `json:"drain,omitempty"`      // nil: it is not switched off
+	Operator     bool      `json:"operator,omitempty"`   // the caller may act on all users' jobs
 }
 
 // Strategy is a planning algorithm that may be used.

@@ -202,7 +202,6 @@ type frame struct {
 	SignIn string // where the sign-in form leads; "" for no form
 	To     string // where the user wanted to go
 	Live   bool   // the page refetches itself while it is open
-	Runs   bool   // the reader may be an operator
 	Body   any
 }
 
@@ -252,7 +251,6 @@ func (p *Page) find(ctx context.Context, r *http.Request, f *frame, find func(co
 	if f.Now = f.Status.Now; f.Now.IsZero() { // of a sidecar that does not report it
 		f.Now = time.Now()
 	}
-	f.Runs = mayRun(reader)
 	f.Body, err = find(ctx, visit{reader, r, f.Now})
 	return err
 }

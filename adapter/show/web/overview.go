@@ -30,6 +30,7 @@ type overview struct {
 	Doubts []string
 
 	Missing string // why the costs are not shown
+	None    bool   // no evolving job ran, and nothing was promised
 	Weeks   []week // the present one first
 	Last    week   // the last seven days
 	Total   week   // all of them
@@ -65,13 +66,6 @@ func (w *week) add(r api.ReportRow) {
 	p.Kept, p.Late, p.Broken, p.NotReached = p.Kept+q.Kept, p.Late+q.Late, p.Broken+q.Broken, p.NotReached+q.NotReached
 	d, e := &w.Delayed, r.Delayed
 	d.Jobs, d.Seconds, d.Most = d.Jobs+e.Jobs, d.Seconds+e.Seconds, max(d.Most, e.Most)
-}
-
-// mayRun reports whether a reader may be an operator. A client of the API does not know, and the sidecar decides.
-func mayRun(r Reader) bool {
-	_, sees := r.(Overseer)
-	o, knows := r.(interface{ Operates() bool })
-	return sees && (!knows || o.Operates())
 }
 
 func (p *Page) overview(ctx context.Context, v visit) (any, error) {
@@ -120,6 +114,6 @@ func (a *overview) costs(ctx context.Context, o Overseer) error {
 			a.Total.add(r)
 		}
 	}
-	a.Last = a.Weeks[0]
+	a.Last, a.None = a.Weeks[0], days.Empty() && of.Empty()
 	return nil
 }

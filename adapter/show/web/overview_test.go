@@ -14,12 +14,14 @@ import (
 type overseen struct {
 	*cluster
 	operator bool
+	idle     bool // no job ever ran
 	name     string
 }
 
-type visiting struct{ *overseen }
-
-func (o visiting) Operates() bool { return o.operator }
+func (o *overseen) Status(context.Context) (api.Status, error) {
+	o.status.Operator = o.operator
+	return o.status, nil
+}
 
 func (o *overseen) Settings(context.Context) (api.Settings, error) {
 	if !o.operator {
@@ -30,6 +32,9 @@ func (o *overseen) Settings(context.Context) (api.Settings, error) {
 }
 
 func (o *overseen) Budget(context.Context) (api.Budget, error) {
+	if o.idle {
+		return api.Budget{MostHolds: 100}, nil
+	}
 	return api.Budget{Holds: 3, MostHolds: 100, Use: []api.BudgetUse{
 		{Scope: "user", Name: o.name, Partition: o.name, Holds: 3, MostHolds: 50, Nodes: 2, MostNodes: 6, NodeHours: 1.25, MostNodeHours: 4}, {Scope: "partition", Partition: "main", Holds: 3, MostHolds: 100}},
 		Delays: []api.BudgetDelay{{Partition: o.name, Budget: 3600, Jobs: 2, Longest: 61}}}, nil
@@ -41,7 +46,10 @@ func (o *overseen) Report(_ context.Context, q api.ReportQuery) (api.Report, err
 	if o.name == "" {
 		return api.Report{}, api.Errorf(api.ErrUnavailable, "other reports are being made")
 	}
-	r := api.Report{Causes: []api.ReportCause{{Outcome: "broken", Cause: "lapsed: " + o.name, Promises: 9}}}
+	if o.idle {
+		return api.Report{Rows: make([]api.ReportRow, 28)}, nil
+	}
+	r := api.Report{Total: api.ReportRow{Jobs: 3}, Causes: []api.ReportCause{{Outcome: "broken", Cause: "lapsed: " + o.name, Promises: 9}}}
 	if q.By == "user" {
 		r.Rows = []api.ReportRow{{Name: o.name, Jobs: 3, HeldIdle: 1.5}}
 		return r, nil
@@ -86,14 +94,16 @@ func TestOverview(t *testing.T) {
 	if body := get(t, pageOf(&overseen{cluster: small(), operator: true}, "/"), "/overview").Body.String(); !strings.Contains(body, "Not shown: other reports are being made") || !strings.Contains(body, "3 of 100 reservations") {
 		t.Errorf("without a report: %s", body)
 	}
+	if body := get(t, pageOf(&overseen{cluster: small(), operator: true, idle: true, name: "alice"}, "/"), "/overview").Body.String(); !strings.Contains(body, "No evolving job ran in the last 28 days") || !strings.Contains(body, "Nothing is held ahead of time") || strings.Contains(body, "none was due") {
+		t.Errorf("before the first job: %s", body)
+	}
 	for name, s := range map[string]struct {
 		reader Reader
 		status int
 		link   bool
 	}{
-		"an operator":         {visiting{&overseen{cluster: small(), operator: true}}, http.StatusOK, true},
-		"a user":              {visiting{&overseen{cluster: small()}}, http.StatusForbidden, false},
-		"a user's evosctl":    {&overseen{cluster: small()}, http.StatusForbidden, true},
+		"an operator":         {&overseen{cluster: small(), operator: true}, http.StatusOK, true},
+		"a user":              {&overseen{cluster: small()}, http.StatusForbidden, false},
 		"a sidecar of before": {small(), http.StatusNotFound, false},
 	} {
 		h := pageOf(s.reader, "/")
