@@ -139,9 +139,7 @@ browser: deps ## look at pages in headless Chromium (SHOTS=FOLDER for pictures o
 	@test -e '$(AXE)' || { mkdir -p bin/tools && cd bin/tools && npm pack --silent axe-core@4.14.1 && tar xzf axe-core-4.14.1.tgz package/axe.min.js && mv package/axe.min.js axe-4.14.1.min.js && rm -r package axe-core-4.14.1.tgz; } || \
 		{ echo "make browser: npm is needed once, to fetch axe-core (or AXE=FILE)" >&2; exit 1; }
 	$(if $(SHOTS),@mkdir -p '$(SHOTS)')
-	go test -tags browser -run 'Browser$$' -v -count=1 ./adapter/lab/report $(if $(SHOTS),-args -shots '$(abspath $(SHOTS))')
-	go test -tags browser -run 'Browser$$' -v -count=1 ./adapter/show/web $(if $(SHOTS),-args -shots '$(abspath $(SHOTS))')
-	go test -tags browser -run 'Browser$$' -v -count=1 ./adapter/trials/e2e -args -axe '$(abspath $(AXE))' $(if $(SHOTS),-shots '$(abspath $(SHOTS))')
+	go test -tags browser -run 'Browser$$' -v -count=1 -p 1 -timeout 30m ./adapter/lab/report ./adapter/lab/observed ./adapter/show/web ./adapter/trials/e2e -args -axe '$(abspath $(AXE))' $(if $(SHOTS),-shots '$(abspath $(SHOTS))')
 
 .PHONY: bench
 bench: deps ## run the benchmarks (BENCH=regexp, PACKAGES=./planner/...)

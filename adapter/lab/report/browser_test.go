@@ -18,6 +18,7 @@ import (
 	"github.com/chromedp/cdproto/runtime"
 	"github.com/chromedp/chromedp"
 
+	"github.com/evoslurm/evoslurm/adapter/internal/axetest"
 	"github.com/evoslurm/evoslurm/adapter/lab/outcome"
 	"github.com/evoslurm/evoslurm/adapter/lab/report"
 )
@@ -86,7 +87,7 @@ func TestReportBrowser(t *testing.T) {
 		var png []byte
 		do(chromedp.FullScreenshot(&png, 100))
 		if *shots != "" {
-			if err := os.WriteFile(filepath.Join(*shots, name+".png"), png, 0o644); err != nil {
+			if err := os.WriteFile(filepath.Join(*shots, "report-"+name+".png"), png, 0o644); err != nil {
 				t.Error(err)
 			}
 		}
@@ -115,6 +116,7 @@ func TestReportBrowser(t *testing.T) {
 		}
 	}
 	picture("light")
+	axetest.Check(ctx, t, "light")
 	// Drag across a part of the Gantt chart, in both directions.
 	var before, after []float64
 	const scales = `[gantt.scales.x.min, gantt.scales.x.max, gantt.scales.y.min, gantt.scales.y.max]`
@@ -147,6 +149,7 @@ func TestReportBrowser(t *testing.T) {
 		t.Errorf("%s in light and in dark", light)
 	}
 	picture("dark")
+	axetest.Check(ctx, t, "dark")
 	var wide bool
 	do(chromedp.EmulateViewport(390, 844), chromedp.Sleep(500*time.Millisecond), chromedp.Evaluate(`document.documentElement.scrollWidth > innerWidth`, &wide))
 	if wide {

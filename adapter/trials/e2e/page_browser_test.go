@@ -4,7 +4,6 @@ package e2e_test
 
 import (
 	"context"
-	"encoding/json"
 	"flag"
 	"fmt"
 	"os"
@@ -20,14 +19,12 @@ import (
 	"github.com/chromedp/cdproto/runtime"
 	"github.com/chromedp/chromedp"
 
+	"github.com/evoslurm/evoslurm/adapter/internal/axetest"
 	"github.com/evoslurm/evoslurm/adapter/trials/rig"
 	"github.com/evoslurm/evoslurm/slurmctl/slurmtest"
 )
 
-var (
-	shots = flag.String("shots", "", "folder to put pictures of the page into")
-	axe   = flag.String("axe", "", "axe.min.js, which looks for what keeps people out")
-)
+var shots = flag.String("shots", "", "folder to put pictures of the page into")
 
 // steps is a script that lasts so many seconds in each step.
 const steps = `#!/bin/bash
@@ -101,28 +98,9 @@ func (b *browser) picture(name string) {
 // open checks the accessibility of the page: axe-core must find nothing serious.
 func (b *browser) open(name string) {
 	b.t.Helper()
-	text, err := os.ReadFile(*axe)
-	if err != nil {
-		b.t.Fatalf("-axe: %v", err)
-	}
-	var found string
-	b.do(chromedp.Evaluate(string(text)+"; 0", nil),
-		chromedp.Evaluate(`axe.run(document).then(r => JSON.stringify(r.violations.map(v => ({impact: v.impact, id: v.id, help: v.help, nodes: v.nodes.slice(0, 3).map(n => n.html.slice(0, 200) + " " + n.failureSummary)}))))`, &found,
-			func(p *runtime.EvaluateParams) *runtime.EvaluateParams { return p.WithAwaitPromise(true) }))
-	var all []struct {
-		Impact, ID, Help string
-		Nodes            []string
-	}
-	if err := json.Unmarshal([]byte(found), &all); err != nil {
-		b.t.Fatal(err)
-	}
-	for _, v := range all {
-		if v.Impact == "serious" || v.Impact == "critical" {
-			b.t.Errorf("%s: %s (%s): %q", name, v.Help, v.ID, v.Nodes)
-		} else {
-			b.t.Logf("%s: %s: %s (%s): %q", name, v.Impact, v.Help, v.ID, v.Nodes)
-		}
-	}
+	ctx, stop := context.WithTimeout(b.ctx, patience)
+	defer stop()
+	axetest.Check(ctx, b.t, name)
 }
 
 func scheme(name string) chromedp.Action {
@@ -165,12 +143,16 @@ func TestPageBrowser(t *testing.T) {
 	s.submit("--job-name=assimilate", "--profile=3@3m,6@2m", "--time=8", script, "180", "600")
 
 	b := newBrowser(t)
-	b.do(scheme("light"), chromedp.Navigate(base+"?by=node"), chromedp.WaitVisible(`form[action="signin"]`))
+	b.do(scheme("light"), chromedp.Navigate(base+"?by=node"), chromedp.WaitVisible(`.signin`))
 	b.mu.Lock()
 	b.said = nil // that it is not authorised
 	b.mu.Unlock()
 	b.open("sign in")
-	b.do(chromedp.SendKeys(`input[name="token"]`, token), chromedp.Click(`form[action="signin"] button`), chromedp.WaitVisible(".nodes"))
+	signIn := func() { // each session has its own path
+		b.do(chromedp.SendKeys(`input[name="token"]`, token), chromedp.Click(`.signin button`), chromedp.WaitVisible(".nodes"),
+			chromedp.Evaluate(`location.href.replace(/[^/]*$/, "")`, &base))
+	}
+	signIn()
 	b.quiet("signed in")
 	if *shots != "" { // with a past
 		time.Sleep(100 * time.Second)
@@ -241,17 +223,18 @@ func TestPageBrowser(t *testing.T) {
 		t.Errorf("while nobody looked it was fetched %d times", meanwhile)
 	}
 	b.quiet("all the while")
-	// The sidecar is away, and comes back.
+	// The sidecar is away, and comes back. It has forgotten the session.
 	s.stop(syscall.SIGTERM)
 	b.do(chromedp.WaitVisible("#stale"))
 	s.start()
-	b.do(chromedp.WaitNotVisible("#stale"))
+	b.do(chromedp.WaitVisible(".signin"))
+	signIn()
 	b.mu.Lock()
 	b.said = nil // that there was no answer
 	b.mu.Unlock()
 
-	// A job's page, strategies, a filter; all of it on a phone.
-	for name, address := range map[string]string{"job": "job?id=" + id, "strategies": "strategies", "filtered": "?user=" + s.Cluster.Users()[1].Name + "&span=10m0s&by=node", "cluster": ""} {
+	// A job's page, strategies, the overview, a filter; all of it on a phone.
+	for name, address := range map[string]string{"job": "job?id=" + id, "strategies": "strategies", "overview": "overview", "filtered": "?user=" + s.Cluster.Users()[1].Name + "&span=10m0s&by=node", "cluster": ""} {
 		for _, color := range []string{"light", "dark"} {
 			b.do(scheme(color), chromedp.EmulateViewport(1200, 900), chromedp.Navigate(base+address), chromedp.WaitVisible("#live h1"))
 			b.open(name + " " + color)
@@ -269,5 +252,5 @@ func TestPageBrowser(t *testing.T) {
 		}
 	}
 	b.do(chromedp.Click(`a[href*="by=job"]`), chromedp.WaitReady("#jobs"), chromedp.SendKeys(`input[name="user"]`, "nobody-at-all"), chromedp.Click(".filter button"),
-		chromedp.WaitVisible(`//p[contains(text(), "No evolving jobs of these")]`, chromedp.BySearch), chromedp.Click(`form[action="signout"] button`), chromedp.WaitVisible(`form[action="signin"]`))
+		chromedp.WaitVisible(`//p[contains(text(), "No evolving jobs of these")]`, chromedp.BySearch), chromedp.Click(`form[action="signout"] button`), chromedp.WaitVisible(`.signin`))
 }

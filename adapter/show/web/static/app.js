@@ -18,5 +18,6 @@
   const old = () => { failed++; stale.hidden = Date.now() - last < 3 * every; };
   document.body.addEventListener("htmx:afterSwap", () => { last = Date.now(); failed = 0; stale.hidden = true; });
   for (const e of ["htmx:sendError", "htmx:responseError", "htmx:timeout"]) document.body.addEventListener(e, old);
+  document.body.addEventListener("htmx:responseError", (e) => { if (e.detail.xhr.status === 401) location.reload(); }); // to sign in again
   next = Date.now() + every;
 })();

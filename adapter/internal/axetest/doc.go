@@ -1,0 +1,2 @@
+// Package axetest checks the accessibility of pages with axe-core, for tests with the tag browser.
+package axetest
