@@ -5,6 +5,7 @@ package e2e_test
 import (
 	"bytes"
 	"context"
+	"flag"
 	"os"
 	"os/exec"
 	"os/user"
@@ -17,6 +18,7 @@ import (
 	"time"
 
 	"github.com/evoslurm/evoslurm/adapter/api"
+	"github.com/evoslurm/evoslurm/adapter/trials/matrix"
 	"github.com/evoslurm/evoslurm/adapter/trials/rig"
 	"github.com/evoslurm/evoslurm/slurmctl"
 	"github.com/evoslurm/evoslurm/slurmctl/slurmtest"
@@ -26,6 +28,12 @@ import (
 var bin string
 
 func TestMain(m *testing.M) {
+	matrix.Entered()
+	flag.Parse()
+	if *built != "" { // in a root
+		bin = *built
+		os.Exit(m.Run())
+	}
 	rig.Main(func(dir string) int {
 		bin = dir
 		return m.Run()

@@ -2,6 +2,7 @@ package e2e_test
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"os"
 	"os/exec"
@@ -13,14 +14,16 @@ import (
 	"testing"
 	"time"
 
+	"github.com/evoslurm/evoslurm/adapter/api"
 	"github.com/evoslurm/evoslurm/slurmctl/slurmtest"
 )
 
-// root runs a shell's text as root in the site's environment.
+// root runs a shell's text as root in the site's environment and folder.
 func (s *site) root(text string) (string, error) {
 	ctx, cancel := context.WithTimeout(s.t.Context(), patience)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, "sh", "-c", text)
+	cmd.Dir = s.Dir
 	cmd.Env = slices.Concat(os.Environ(), s.Env(), []string{"PATH=" + s.Dir + "/shims:" + bin + ":" + os.Getenv("PATH")})
 	out, err := cmd.CombinedOutput()
 	return string(out), err
@@ -65,6 +68,8 @@ func TestReleaseAll(t *testing.T) {
 			if direct {
 				s.stop(syscall.SIGKILL)
 				command += " --direct"
+			} else {
+				s.drained(waits, parked)
 			}
 			out, err := s.root(command)
 			t.Logf("%s: %v\n%s", command, err, out)
@@ -91,9 +96,7 @@ func TestReleaseAll(t *testing.T) {
 			s.eventually("the parked job hears the same", func() bool { return strings.Contains(said(parked), "done=1 on 6") })
 			s.output(parked)
 			s.back(direct)
-			if d := s.status().Drain; d == nil || !d.Left.None() {
-				t.Errorf("the sidecar is drained as %+v", d)
-			}
+			s.eventually("the sidecar is drained, and has nothing left", func() bool { d := s.status().Drain; return d != nil && d.Left.None() })
 			_, err = s.root("evosctl resume")
 			s.must(err)
 		})
@@ -101,6 +104,38 @@ func TestReleaseAll(t *testing.T) {
 	s.t = t
 	if got := messages(s.output(s.submit(s.script("evolve.sh", evolve)))); !slices.Contains(got, evolved[1]) || !slices.Contains(got, evolved[3]) {
 		t.Errorf("a job after that printed\n%s", strings.Join(got, "\n"))
+	}
+	s.promised()
+}
+
+// promised checks that the report has the last job's growth as kept, and others' as not.
+func (s *site) promised() {
+	s.t.Helper()
+	var report api.Report
+	out, err := s.root("evosctl report --format=json")
+	if err == nil {
+		err = json.Unmarshal([]byte(out), &report)
+	}
+	if err != nil || report.Total.Promises.Kept < 1 || report.Total.Promises.Made <= report.Total.Promises.Kept || report.Total.Allocated == 0 || report.Total.Held == 0 {
+		s.t.Errorf("evosctl report: %v\n%s", err, out)
+	}
+}
+
+// drained drains the sidecar: a new job is not adopted, a queued one loses its hold, and a running one keeps its own.
+func (s *site) drained(waits, parked string) {
+	s.t.Helper()
+	out, err := s.root("evosctl drain")
+	if err != nil {
+		s.t.Errorf("evosctl drain: %v\n%s", err, out)
+	}
+	later := s.submit("--profile=1@1m,2@1m", "--wrap", "true")
+	s.eventually("a new job stays parked", func() bool { return strings.Contains(s.job(later).Reason, "stays parked until evosctl resume") })
+	s.eventually("only the running job has a hold", func() bool {
+		out, err := s.Cluster.Run(s.t.Context(), slurmtest.Root, "scontrol", "show", "reservation", "-o")
+		return err == nil && strings.Contains(out, "evo_"+waits+"_") && !strings.Contains(out, "evo_"+parked+"_")
+	})
+	if j := s.job(waits); j.State != "waiting" {
+		s.t.Errorf("the job that waits is %s (%s)", j.State, j.Reason)
 	}
 }
 

@@ -7,4 +7,7 @@
 // evosmatrix runs that same test in the Debian releases that have other versions
 // of Slurm, each in a root made by debootstrap, and joins the results in the table
 // of slurmctl/MATRIX.md.
+//
+// Tests of other packages run again in such a root ([Again]), as part of `make test`: in e2e those that observe a cluster
+// and release everything, in sites those of a site with a newer Slurm.
 package matrix

@@ -1,6 +1,7 @@
 package matrix
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -29,6 +30,25 @@ func Enter(ctx context.Context, root string, binds []string, command string, arg
 	cmd := exec.CommandContext(ctx, self, append([]string{enterArgument, root, strings.Join(binds, ":"), command}, args...)...)
 	cmd.Env = []string{rootVariable + "=" + root, "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "HOME=/root", "LANG=C.UTF-8"}
 	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWNS | syscall.CLONE_NEWPID, Pdeathsig: syscall.SIGKILL}
+	return cmd, nil
+}
+
+// Again prepares this very test program inside of a release's root, which is made if need be. Its output goes into log.
+func Again(ctx context.Context, release Release, log *bytes.Buffer, binds []string, args ...string) (*exec.Cmd, error) {
+	root, err := Root(ctx, release, nil, log)
+	if err != nil {
+		return nil, err
+	}
+	self, err := os.Executable()
+	if err != nil {
+		return nil, err
+	}
+	cmd, err := Enter(ctx, root, append([]string{filepath.Dir(self)}, binds...), self, args...)
+	if err != nil {
+		return nil, err
+	}
+	log.Reset()
+	cmd.Stdout, cmd.Stderr = log, log
 	return cmd, nil
 }
 

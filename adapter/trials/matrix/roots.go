@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"syscall"
 )
 
 // Release is a Debian release with a version of Slurm.
@@ -69,6 +70,17 @@ func Root(ctx context.Context, release Release, more []string, log *bytes.Buffer
 		return "", err
 	}
 	root := filepath.Join(cache, "evoslurm", "matrix", release.Suite)
+	if err := os.MkdirAll(filepath.Dir(root), 0o755); err != nil {
+		return "", err
+	}
+	lock, err := os.Create(root + ".lock") // tests of several packages make the same root
+	if err != nil {
+		return "", err
+	}
+	defer lock.Close()
+	if err := syscall.Flock(int(lock.Fd()), syscall.LOCK_EX); err != nil {
+		return "", err
+	}
 	if _, err := os.Stat(root + "/usr/sbin/policy-rc.d"); err != nil {
 		if err := bootstrap(ctx, release, root, log); err != nil {
 			return "", err
@@ -111,9 +123,6 @@ func bootstrap(ctx context.Context, release Release, root string, log *bytes.Buf
 	}
 	mirror, err := Mirror(ctx)
 	if err != nil {
-		return err
-	}
-	if err := os.MkdirAll(filepath.Dir(root), 0o755); err != nil {
 		return err
 	}
 	fresh := root + ".new"
