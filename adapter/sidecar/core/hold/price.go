@@ -27,16 +27,18 @@ type keeper struct {
 // priceEvery is how often a job that keeps nodes from others is saved with its price.
 const priceEvery = time.Minute
 
-// Charge counts the time until a poll, using what the previous poll showed.
+// Charge counts the time until a poll, using what the previous poll showed. A hold's row may have been opened after
+// that, or closed.
 func Charge(c *state.Core, at time.Time) {
-	passed := at.Sub(msg.Later(c.Prices.Since, c.Awake)).Milliseconds()
+	since := msg.Later(c.Prices.Since, c.Awake)
 	c.Prices.Since = at
-	if passed <= 0 {
+	if !at.After(since) {
 		return
 	}
 	for _, k := range c.Prices.Kept {
-		k.Job.HeldIdleRest += passed * int64(k.Nodes)
-		if k.Row.Idle += passed * int64(k.Nodes); !k.Row.Ended.IsZero() {
+		kept := k.Row.Within(since, at).Milliseconds() * int64(k.Nodes)
+		k.Job.HeldIdleRest += kept
+		if k.Row.Idle += kept; !k.Row.Ended.IsZero() {
 			c.SaveHold(k.Row) // it was given up since
 		}
 	}

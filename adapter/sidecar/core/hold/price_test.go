@@ -69,6 +69,32 @@ func TestPrice(t *testing.T) {
 	}
 }
 
+// TestPriceWhileThere: between two slow polls, a hold costs only while its row is open.
+func TestPriceWhileThere(t *testing.T) {
+	at := time.Unix(sharesNow, 0)
+	for name, c := range map[string]struct {
+		made, ended time.Duration // 0: before, not yet
+		want        int64
+	}{
+		"all the time":    {0, 0, 120},
+		"found later":     {50 * time.Second, 0, 20},
+		"given up":        {0, 40 * time.Second, 80},
+		"made, given up":  {20 * time.Second, 30 * time.Second, 20},
+		"given up before": {0, -time.Second, 0},
+	} {
+		core := state.New(msg.Site{Root: true}, config.Default(), msg.Strategy{}, at)
+		j, b := sharesJob(core, 7, "alice", "main", row.Running), &state.Booked{Hold: row.Hold{Made: at.Add(c.made)}}
+		if c.ended != 0 {
+			b.Ended = at.Add(c.ended)
+		}
+		Charge(core, at)
+		core.Prices.Kept = []state.Keeping{{Job: j, Row: b, Nodes: 2}}
+		if Charge(core, at.Add(time.Minute)); b.Idle != c.want*1000 || j.IdleHeld() != c.want {
+			t.Errorf("%s: %d node-milliseconds of the hold, %d node-seconds of the job, want %d s", name, b.Idle, j.IdleHeld(), c.want)
+		}
+	}
+}
+
 // TestPriceOfItsOwn: a hold costs nothing where only its own job waits.
 func TestPriceOfItsOwn(t *testing.T) {
 	cfg := config.Default()

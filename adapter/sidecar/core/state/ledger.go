@@ -25,6 +25,14 @@ func (b *Booked) Count(at time.Time) {
 	}
 }
 
+// Within returns how much of a period the row covers.
+func (b *Booked) Within(since, until time.Time) time.Duration {
+	if !b.Ended.IsZero() && b.Ended.Before(until) {
+		until = b.Ended
+	}
+	return max(0, until.Sub(msg.Later(since, b.Made)))
+}
+
 // SaveHold saves the row of a hold.
 func (c *Core) SaveHold(b *Booked) { c.Emit(msg.SaveHold{b.Hold}) }
 
