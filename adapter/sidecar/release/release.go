@@ -133,7 +133,8 @@ func (s Site) companion(r, base *slurmctl.Job) (Thing, bool) {
 	return t, true
 }
 
-// asks returns what a job asks of Evoslurm, and whether it does: by its marker, also a damaged one, or by its script.
+// asks returns what a job asks of Evoslurm, and whether it does: by its marker, also a damaged one, or by its script. A
+// job that was let go and is parked all the same is let go again.
 func (s Site) asks(r *slurmctl.Job) (request.Request, bool) {
 	if r.Heterogenous || r.ArrayTasks > 1 || strings.Contains(r.Display, "_") {
 		return request.Request{}, false // no sidecar takes such a job
@@ -142,7 +143,7 @@ func (s Site) asks(r *slurmctl.Job) (request.Request, bool) {
 		return sp, true
 	}
 	sp, asks, _ := request.ParseMarker(r.Comment)
-	return sp, asks
+	return sp, asks || request.IsLetGo(r.Comment) && s.parked(r)
 }
 
 // job returns what becomes of a job with a marker, or of one that refers to a hold. It reports false for other jobs.
@@ -228,6 +229,11 @@ const (
 	mostScripts = 200                      // that are read of one user's jobs
 )
 
+// parked reports whether a job waits for a start time that only a sidecar sets.
+func (s Site) parked(r *slurmctl.Job) bool {
+	return r.State == slurmctl.Pending && r.StartTime.After(s.Now.Add(parkedYears))
+}
+
 // Look reads what Slurm shows.
 func Look(ctx context.Context, slurm drive.Slurm, self string, root bool) (Site, error) {
 	s := Site{Self: self, Root: root, Scripts: map[slurmctl.JobID]request.Request{}}
@@ -240,7 +246,7 @@ func Look(ctx context.Context, slurm drive.Slurm, self string, root bool) (Site,
 	}
 	read := map[uint32]int{}
 	for _, r := range s.Jobs {
-		if r.State != slurmctl.Pending || request.MayBeMarked(r.Comment) || !r.StartTime.After(s.Now.Add(parkedYears)) || read[r.UID] >= mostScripts {
+		if !s.parked(&r) || request.MayBeMarked(r.Comment) || read[r.UID] >= mostScripts {
 			continue
 		}
 		read[r.UID]++

@@ -43,11 +43,14 @@ func ReadAsked(c *state.Core, r *slurmctl.Job, p planner.Profile) (state.Request
 	if read.Known || !c.Reached(c.Now, read.Again) || !c.RoomToRead(r.UID) || !c.Work.RoomFor(r.UID) {
 		return *read, read.Known
 	}
-	if c.Ask(nil, fmt.Sprint("request ", id), state.KindRequest, msg.Task{Command: readRequest(c, r, p)}, state.Args{Begun: c.Now, Started: r.StartTime, Of: id, UID: r.UID}) {
+	if c.Ask(nil, readKey(id), state.KindRequest, msg.Task{Command: readRequest(c, r, p)}, state.Args{Begun: c.Now, Started: r.StartTime, Of: id, UID: r.UID}) {
 		c.Asked[id] = read
 	}
 	return state.RequestRead{}, false
 }
+
+// readKey is the key of the task that reads a job's request, and tries a change.
+func readKey(id slurmctl.JobID) string { return fmt.Sprint("request ", id) }
 
 // inTurns returns the jobs of a snapshot. If users take turns, they begin after the job that was read last, so
 // that a user with many jobs comes after all others.
@@ -92,9 +95,9 @@ func SettleRequest(c *state.Core, _ *state.Job, p *state.Pending, o msg.Outcome)
 }
 
 // mayTry returns the start time of a parked job if the site has plugins that may refuse changes.
-// The sidecar tries a change early, before anything depends on it.
+// The sidecar tries a change early, before anything depends on it, and not while it lets all jobs go.
 func mayTry(c *state.Core, r *slurmctl.Job) time.Time {
-	if r.State != slurmctl.Pending || c.SlurmConfig.Values["JobSubmitPlugins"] == "" || c.Passed(c.Now, r.StartTime.Add(-Parked/2)) {
+	if c.Releases() || r.State != slurmctl.Pending || c.SlurmConfig.Values["JobSubmitPlugins"] == "" || c.Passed(c.Now, r.StartTime.Add(-Parked/2)) {
 		return time.Time{}
 	}
 	return r.StartTime

@@ -82,8 +82,11 @@ const LetGoWords = "let go: it is an ordinary job of Slurm now"
 func Release(c *state.Core, s *state.Snapshot) {
 	for _, id := range slices.Sorted(maps.Keys(c.Refused)) {
 		in, r := c.Refused[id], s.ByID[id]
-		if r == nil || in.LetGo || !in.Drained && !in.Was && !mayHaveLost(c, r, s.Taken) || !c.Due(c.Now, in.Again) || !c.Work.Room() {
-			continue
+		if in.LetGo && r != nil && c.Reached(s.Taken, in.Again) && mayHaveLost(c, r, s.Taken) {
+			in.LetGo = false // something has parked it again
+		}
+		if r == nil || in.LetGo || !in.Drained && !in.Was && !mayHaveLost(c, r, s.Taken) || !c.Due(c.Now, in.Again) || c.Work.Keys[readKey(id)] || !c.Work.Room() {
+			continue // or a try is under way, which would park it again
 		}
 		do, what := releaseOf(c, s, r, &in)
 		if do == nil {
@@ -178,7 +181,7 @@ func settleRelease(c *state.Core, id slurmctl.JobID, p *state.Pending, o msg.Out
 	in, u := c.Refused[id], state.CommandOf[msg.Update](p).Change
 	switch {
 	case o.Err == nil:
-		in.LetGo, in.Reason = true, p.Args.What
+		in.LetGo, in.Reason, in.Again = true, p.Args.What, c.Now.Add(state.MostPause)
 		c.WarnOf(in.UID, c.Log.WithField("job", id).WithField("user", in.User), "everything is released: a job is "+in.Reason, "left", map[string]any{"slurm_id": id, "uid": in.UID, "user": in.User, "what": in.Reason})
 	case u.NumNodes > 0 && !state.Transient(o.Err):
 		in.PeakRefused, in.Again = true, c.Now // with the size of its first step
