@@ -28,8 +28,17 @@ import (
 // crowd is a sidecar's view of statetest.Crowd, with its evolving jobs adopted.
 func crowd(b *testing.B) (*state.Core, *state.Snapshot) {
 	b.Helper()
+	return crowdOf(b, 10_000, 1000)
+}
+
+// crowdOf has only the first waiting stock jobs and evolving jobs of the crowd.
+func crowdOf(b *testing.B, stock, evolving int) (*state.Core, *state.Snapshot) {
+	b.Helper()
 	now := time.Now().Truncate(time.Second)
 	o, profiles := statetest.Crowd(now)
+	first := len(o.Jobs) - len(profiles)
+	o.Jobs = slices.Delete(o.Jobs[:first+evolving], first-10_000+stock, first)
+	profiles = profiles[:evolving]
 	c := statetest.NewCore(config.Default(), now)
 	s := &state.Snapshot{Taken: now, Jobs: o.Jobs, Nodes: o.Nodes, ByID: map[slurmctl.JobID]*slurmctl.Job{}, Index: map[string]int{},
 		Partitions: map[string]slurmctl.Partition{"main": o.Partitions[0]}, Reservations: map[string]slurmctl.Reservation{}, InUse: msg.Set{}}
@@ -122,11 +131,18 @@ func BenchmarkFollow(b *testing.B) {
 
 // BenchmarkDelays is finding out which stock jobs are held up, of 10,000 that wait, while 50 nodes are
 // idle and held for growths: always has something happen in every cycle, still nothing. Measured plans the waiting jobs
-// with and without holds, as once a minute.
+// with and without holds, as once a minute. Poll is all of this and the planning, with 500 waiting stock jobs of 20 users
+// and 100 evolving ones.
 func BenchmarkDelays(b *testing.B) {
-	for _, name := range []string{"always", "still", "measured"} {
+	for _, name := range []string{"always", "still", "measured", "poll"} {
 		b.Run(name, func(b *testing.B) {
 			c, s := crowd(b)
+			if name == "poll" {
+				c, s = crowdOf(b, 500, 110)
+				for i := range s.Jobs {
+					s.Jobs[i].UID = uint32(i % 20)
+				}
+			}
 			c.Config.MaxDelay = 100 * time.Hour
 			begun := 0
 			for _, j := range slices.Clone(c.Active[:10]) { // each has a node, and five that are promised
@@ -149,8 +165,12 @@ func BenchmarkDelays(b *testing.B) {
 			for i := range s.Jobs {
 				s.Jobs[i].TimeLimit = max(s.Jobs[i].TimeLimit, 3*time.Hour)
 			}
+			before := processorTime()
 			for i := 0; b.Loop(); i++ {
 				switch name {
+				case "poll":
+					s.Jobs[0].Priority = uint64(i)
+					pollOnce(c, s)
 				case "measured":
 					c.Delays.Measured = time.Time{}
 					hold.MeasureDelays(c, s)
@@ -162,11 +182,21 @@ func BenchmarkDelays(b *testing.B) {
 				}
 				c.Effects = nil
 			}
+			b.ReportMetric(float64((processorTime()-before).Microseconds())/1000/float64(b.N), "cpu-ms/op")
 			if len(c.Delays.Jobs)+len(c.Delays.Late) == 0 {
 				b.Fatal("nobody is held up")
 			}
 		})
 	}
+}
+
+func pollOnce(c *state.Core, s *state.Snapshot) {
+	s.Taken = s.Taken.Add(time.Second)
+	hold.WatchDelays(c, s)
+	hold.Price(c, s)
+	c.Delays.Measured = time.Time{}
+	hold.MeasureDelays(c, s)
+	planNow(c, s)
 }
 
 // BenchmarkDryRun plans a change of a queued job, with the plans of the last cycle in place.

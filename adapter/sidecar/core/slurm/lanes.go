@@ -10,13 +10,25 @@ import (
 	"github.com/evoslurm/evoslurm/slurmctl"
 )
 
-// Lanes holds the times at which each node of the cluster is in use, in ascending order. Rigid jobs are placed
-// one after the other, each as early as it fits, like a backfill scheduler that delays no job for a later one.
-// That takes O(nodes) per job.
+// Lanes holds the times at which each node of the cluster is in use, in ascending order with gaps between them. Rigid
+// jobs are placed one after the other, each as early as it fits, like a backfill scheduler that delays no job for a later
+// one. That takes O(w log w) per job, where w is the number of gaps in which nodes are free for long enough.
 type Lanes struct {
 	origin int64
 	busy   [][]planner.NodeBusy
-	room   []window // scratch
+	tried  []trial
+
+	room         []window // scratch
+	starts, ends []int64  // scratch
+}
+
+// trial says where a job was placed: at is planner.Forever if it fits nowhere. No later job on these nodes that needs
+// as much, or more, begins before that.
+type trial struct {
+	nodes       []int
+	count       int
+	lasts, from int64
+	at          int64
 }
 
 // window is the time in which a job may start on a node: from first to last.
@@ -36,7 +48,13 @@ func LanesOf(o *msg.Occupancy) *Lanes {
 			}
 		}
 		slices.SortFunc(all, func(a, b planner.NodeBusy) int { return cmp.Compare(a.Start, b.Start) })
-		l.busy[n] = all
+		for _, b := range all {
+			if last := len(l.busy[n]) - 1; last >= 0 && b.Start <= l.busy[n][last].End {
+				l.busy[n][last].End = max(l.busy[n][last].End, b.End)
+			} else {
+				l.busy[n] = append(l.busy[n], b)
+			}
+		}
 	}
 	return l
 }
@@ -48,15 +66,24 @@ func (l *Lanes) Place(list []Placed, held []int64) {
 		p := &list[i]
 		lasts, count := p.Profile[0].Duration, p.Profile[0].Nodes
 		p.Start, p.At = planner.Forever, nil
-		l.windows(p.Nodes, max(p.Earliest-l.origin, 0), lasts)
-		at, ok := l.first(count)
-		if !ok {
+		one := trial{p.Nodes, count, lasts, max(p.Earliest-l.origin, 0), planner.Forever}
+		if from := l.notBefore(&one); from < planner.Forever {
+			l.windows(p.Nodes, from, lasts)
+			one.at = l.first(count)
+		}
+		l.tried = append(l.tried, one)
+		at := one.at
+		if at == planner.Forever {
 			continue
 		}
 		p.Start = at + l.origin
+		p.At = make([]int, 0, count)
 		for _, beside := range []bool{true, false} {
 			for _, w := range l.room {
-				if len(p.At) < count && w.first <= at && at <= w.last && beside == (held[w.node] >= p.Start+lasts) {
+				if len(p.At) == count {
+					break
+				}
+				if w.first <= at && at <= w.last && beside == (held[w.node] >= p.Start+lasts) {
 					p.At = append(p.At, w.node)
 				}
 			}
@@ -65,6 +92,19 @@ func (l *Lanes) Place(list []Placed, held []int64) {
 			l.take(planner.NodeBusy{Node: n, Start: at, End: at + lasts})
 		}
 	}
+}
+
+// notBefore returns a second before which a job cannot start, from what was tried before.
+func (l *Lanes) notBefore(one *trial) int64 {
+	from := one.from
+	for i := range l.tried {
+		t := &l.tried[i]
+		if t.count <= one.count && t.lasts <= one.lasts && t.from <= one.from && t.at > from && len(t.nodes) == len(one.nodes) &&
+			(len(t.nodes) == 0 || &t.nodes[0] == &one.nodes[0]) {
+			from = t.at
+		}
+	}
+	return from
 }
 
 // windows finds when a job of length `lasts` may start on each node of a list.
@@ -84,30 +124,86 @@ func (l *Lanes) windows(nodes []int, from, lasts int64) {
 	}
 }
 
-// first returns the first second at which a job may start on `count` nodes.
-func (l *Lanes) first(count int) (int64, bool) {
-	starts, ends := make([]int64, len(l.room)), make([]int64, len(l.room))
-	for i, w := range l.room {
-		starts[i], ends[i] = w.first, w.last
+// first returns the first second at which a job may start on `count` nodes; planner.Forever if there is none.
+func (l *Lanes) first(count int) int64 {
+	l.starts, l.ends = l.starts[:0], l.ends[:0]
+	for _, w := range l.room {
+		if w.last == planner.Forever {
+			l.starts = append(l.starts, w.first)
+		}
 	}
-	slices.Sort(starts)
-	slices.Sort(ends)
+	latest := smallest(l.starts, count) // by then it has room, whatever the gaps are
+	l.starts = l.starts[:0]
+	for _, w := range l.room {
+		if w.first > latest {
+			continue
+		}
+		if l.starts = append(l.starts, w.first); w.last < latest {
+			l.ends = append(l.ends, w.last)
+		}
+	}
+	slices.Sort(l.starts)
+	slices.Sort(l.ends)
 	over := 0
-	for i, at := range starts {
-		for ends[over] < at {
+	for i, at := range l.starts {
+		for over < len(l.ends) && l.ends[over] < at {
 			over++
 		}
 		if i+1-over >= count {
-			return at, true
+			return at
 		}
 	}
-	return 0, false
+	return planner.Forever
 }
 
-// take marks a node as in use.
+// smallest returns the member that is at position k, from 1, once a list is sorted; planner.Forever beyond its end. It
+// changes the order of the list.
+func smallest(list []int64, k int) int64 {
+	if k > len(list) {
+		return planner.Forever
+	}
+	for len(list) > 12 {
+		pivot := list[len(list)/2]
+		i, j := 0, len(list)-1
+		for i <= j {
+			for list[i] < pivot {
+				i++
+			}
+			for list[j] > pivot {
+				j--
+			}
+			if i <= j {
+				list[i], list[j] = list[j], list[i]
+				i, j = i+1, j-1
+			}
+		}
+		switch {
+		case k <= j+1:
+			list = list[:j+1]
+		case k > i:
+			list, k = list[i:], k-i
+		default:
+			return pivot
+		}
+	}
+	slices.Sort(list)
+	return list[k-1]
+}
+
+// take marks a free node as in use.
 func (l *Lanes) take(b planner.NodeBusy) {
-	i, _ := slices.BinarySearchFunc(l.busy[b.Node], b, func(x, y planner.NodeBusy) int { return cmp.Compare(x.Start, y.Start) })
-	l.busy[b.Node] = slices.Insert(l.busy[b.Node], i, b)
+	busy := l.busy[b.Node]
+	i, _ := slices.BinarySearchFunc(busy, b, func(x, y planner.NodeBusy) int { return cmp.Compare(x.Start, y.Start) })
+	next := i
+	if i > 0 && busy[i-1].End >= b.Start {
+		i--
+		b.Start = busy[i].Start
+	}
+	if next < len(busy) && busy[next].Start <= b.End {
+		b.End = busy[next].End
+		next++
+	}
+	l.busy[b.Node] = slices.Replace(busy, i, next, b)
 }
 
 // Free reports whether a node is unused for `lasts` seconds from now on.

@@ -2,8 +2,11 @@ package slurm
 
 import (
 	"fmt"
+	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/msg"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/state/statetest"
@@ -84,4 +87,55 @@ func busyLanes(t *testing.T, busy string) *msg.Occupancy {
 		o.Add(n, start+statetest.Second, end)
 	}
 	return o
+}
+
+const plainEnd = 400 // by then, all jobs of TestLanesPlain have ended
+
+// TestLanesPlain compares the places of random jobs with those of a search second by second.
+func TestLanesPlain(t *testing.T) {
+	random := rand.New(rand.NewPCG(uint64(time.Now().UnixNano()), 1))
+	for range 300 {
+		o, used := msg.NewOccupancy(6, statetest.Second), [6][plainEnd]bool{}
+		for range random.IntN(12) {
+			n, at := random.IntN(6), random.IntN(60)
+			last := at + 1 + random.IntN(20)
+			o.Add(n, statetest.Second+int64(at), statetest.Second+int64(last))
+			for ; at < last; at++ {
+				used[n][at] = true
+			}
+		}
+		on, list := [][]int{{0, 1, 2, 3, 4, 5}, {1, 3, 5}}, []Placed(nil)
+		for range 25 {
+			list = append(list, Placed{Candidate: Candidate{Nodes: on[random.IntN(2)], Earliest: statetest.Second + int64(random.IntN(2)*random.IntN(40)),
+				Profile: planner.Profile{{Duration: int64(1 + random.IntN(10)), Nodes: 1 + random.IntN(4)}}}})
+		}
+		LanesOf(o).Place(list, slices.Repeat([]int64{planner.Forever}, 6))
+		for i, p := range list {
+			want := Placed{Start: planner.Forever}
+			if at, nodes := soonest(&used, p); nodes != nil {
+				want.Start, want.At = statetest.Second+int64(at), nodes
+			}
+			if p.Start != want.Start || !slices.Equal(p.At, want.At) {
+				t.Fatalf("job %d of %+v: %d on %v, want %d on %v", i+1, list, p.Start-statetest.Second, p.At, want.Start-statetest.Second, want.At)
+			}
+		}
+	}
+}
+
+// soonest finds the first second, and the nodes, at which a job fits, and marks these as used.
+func soonest(used *[6][plainEnd]bool, p Placed) (at int, nodes []int) {
+	lasts, count := int(p.Profile[0].Duration), p.Profile[0].Nodes
+	for at = int(p.Earliest - statetest.Second); at+lasts < plainEnd; at++ {
+		nodes = slices.DeleteFunc(slices.Clone(p.Nodes), func(n int) bool { return slices.Contains(used[n][at:at+lasts], true) })
+		if len(nodes) < count {
+			continue
+		}
+		for _, n := range nodes[:count] {
+			for k := range lasts {
+				used[n][at+k] = true
+			}
+		}
+		return at, nodes[:count]
+	}
+	return 0, nil
 }
