@@ -132,6 +132,7 @@ func wantedNodes(c *state.Core, s *state.Snapshot, keepers []keeper) []bool {
 	for n := range s.Nodes {
 		free[n] = !s.InUse[s.Nodes[n].Name] && s.Nodes[n].Usable()
 	}
+	var mayOpen, mayHold []int // scratch
 	for _, cand := range waitingNow(c, s, now) {
 		limit := slurm.Seconds(cand.Record.TimeLimit)
 		count, times := cand.Profile[0].Nodes, 1
@@ -139,7 +140,7 @@ func wantedNodes(c *state.Core, s *state.Snapshot, keepers []keeper) []bool {
 			count = max(cand.Record.NumNodes, 1)
 			times = min(cand.Record.ArrayTasks, len(cand.Nodes)/count)
 		}
-		var open, held []int
+		open, held := mayOpen[:0], mayHold[:0]
 		for _, n := range cand.Nodes {
 			switch k := keepers[n]; {
 			case !free[n] || c.ReachedSecond(now, blocked[n]-limit+1):
@@ -149,6 +150,7 @@ func wantedNodes(c *state.Core, s *state.Snapshot, keepers []keeper) []bool {
 				held = append(held, n)
 			}
 		}
+		mayOpen, mayHold = open, held
 		for ; times > 0 && count <= len(open)+len(held); times-- {
 			taken := min(count, len(open))
 			for _, n := range open[:taken] {
