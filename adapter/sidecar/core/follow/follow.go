@@ -5,7 +5,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/evoslurm/evoslurm/adapter/job/request"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/adopt"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/msg"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/plan"
@@ -26,7 +25,7 @@ func Follow(c *state.Core, s *state.Snapshot) {
 		if j.Touched.After(s.Taken) {
 			continue // its last action is newer than the poll
 		}
-		if r := s.ByID[adopt.PresentJob(c, j)]; r != nil && request.IsLetGo(r.Comment) && !j.Busy { // without this sidecar
+		if letGoWithout(c, j, s.ByID[adopt.PresentJob(c, j)]) {
 			LetGo(c, j)
 			continue
 		}

@@ -32,10 +32,21 @@ func LetGo(c *state.Core, j *state.Job) {
 	endWith(c, j, slurmctl.Job{}, func(*state.Core, *state.Job) {})
 }
 
+// letGoWithout reports whether a job was let go without the sidecar: its comment says so. A user who writes that gives up a
+// queued job. A running one would keep nodes that are promised to others, so it counts only if the sidecar was down then.
+func letGoWithout(c *state.Core, j *state.Job, r *slurmctl.Job) bool {
+	if r == nil || j.Busy {
+		return false
+	}
+	marked := request.IsLetGo(r.Comment)
+	j.SawMark(marked)
+	return marked && (c.Drained() || !j.Unmarked || !j.Runs() && r.State == slurmctl.Pending)
+}
+
 // ofLetGo reports whether a companion belongs to a job that was let go, or is about to be: it stays to that job's end.
 func ofLetGo(c *state.Core, s *state.Snapshot, r *slurmctl.Job, id slurmctl.JobID) bool {
 	base := s.ByID[id]
-	if base == nil || base.Ended() || base.State == slurmctl.Pending || r.State == slurmctl.Pending {
+	if base == nil || c.ByID[id] != nil && !c.Drained() || base.Ended() || base.State == slurmctl.Pending || r.State == slurmctl.Pending {
 		return false
 	}
 	return base.UID == r.UID && (request.IsLetGo(base.Comment) || c.Refused[id].Drained)

@@ -24,6 +24,7 @@ type Adopted struct {
 	Settled         bool          // it has passed a whole cycle, in this or an earlier run of the sidecar
 	Groups          []string      // groups of the site's lists with its user in them; nil: not known
 	Admitted        Place         // where the lists let it in
+	Unmarked        bool          // this run of the sidecar has seen it without the mark of a job that was let go
 }
 
 // Place is where a Slurm job is, as the site's lists of allowed and denied jobs see it.
@@ -31,6 +32,9 @@ type Place struct{ Account, QOS, Partition string }
 
 // Confirmed records that the application named its step, which was a guess.
 func (a *Adopted) Confirmed() { a.Inferred = false }
+
+// SawMark records whether the job has the mark of one that was let go.
+func (a *Adopted) SawMark(marked bool) { a.Unmarked = a.Unmarked || !marked }
 
 // parts lists the Slurm jobs of the job.
 func (j *Job) parts() []row.Part { return j.PartsBy(slurmctl.CompressNodes) }
