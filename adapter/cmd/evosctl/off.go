@@ -325,14 +325,17 @@ func (o *off) releaseDirect(ctx context.Context, cmd *cobra.Command) error {
 	}
 	r, failed := released{Things: release.Find(site, o.d)}, 0
 	d := drive.New(slurm, time.Now)
-	for i := range r.Things {
-		t := &r.Things[i]
-		if !o.dryRun {
-			if t.Do(ctx, d); t.Error != "" {
-				failed++
-			}
+	did := func(t release.Thing) {
+		if o.print(t); t.Error != "" {
+			failed++
 		}
-		o.print(*t)
+	}
+	if o.dryRun {
+		for _, t := range r.Things {
+			did(t)
+		}
+	} else {
+		release.Do(ctx, d, r.Things, did)
 	}
 	if failed > 0 {
 		say("%d are left; run this again", failed)

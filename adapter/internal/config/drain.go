@@ -86,8 +86,8 @@ func (d Drained) Text() Drain {
 	if d.Release {
 		words = []string{"release", "queued=" + d.Queued, "as=" + d.As, "running=" + d.Running}
 	}
-	if d.By != "" {
-		words = append(words, "by="+d.By)
+	if by := strings.Join(strings.Fields(d.By), "_"); by != "" { // names of a domain may have spaces
+		words = append(words, "by="+by)
 	}
 	if !d.At.IsZero() {
 		words = append(words, fmt.Sprintf("at=%d", d.At.Unix()))

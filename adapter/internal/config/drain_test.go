@@ -23,6 +23,9 @@ func TestDrain(t *testing.T) {
 			t.Errorf("%q: again %+v, %v", text, again, err)
 		}
 	}
+	if got, err := (Drained{By: `DOMAIN\Jane Doe`}).Text().Parse(); err != nil || got.By != `DOMAIN\Jane_Doe` {
+		t.Errorf("an operator whose name has a space: %+v, %v", got, err)
+	}
 	for _, text := range []Drain{"off", "drain queued=start", "release queued=", "release queued=keep", "release at=x", "drain by=", "release start"} {
 		if got, err := text.Parse(); err == nil {
 			t.Errorf("%q: %+v", text, got)

@@ -96,10 +96,7 @@ func (h *history) direct(words []string) error {
 		}
 		driver := &drive.Driver{Slurm: client, Now: h.s.Cluster.Now, Clock: h.s.Cluster.Now}
 		site.Now = h.s.Cluster.Now()
-		for _, t := range release.Find(site, d) {
-			t.Do(context.Background(), driver)
-			h.say(t.String())
-		}
+		release.Do(context.Background(), driver, release.Find(site, d), func(t release.Thing) { h.say(t.String()) })
 	})
 	return nil
 }

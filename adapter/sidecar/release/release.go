@@ -259,13 +259,27 @@ func Look(ctx context.Context, slurm drive.Slurm, self string, root bool) (Site,
 	return s, nil
 }
 
-// Do lets one thing go. If Slurm does not give a job the nodes of its largest step, it gets those of its first.
-func (t *Thing) Do(ctx context.Context, d *drive.Driver) {
-	if t.do == nil {
-		return
+// Do lets things go in their order, and calls done after each one. If Slurm does not give a job the nodes of its largest
+// step, it gets those of its first. The same holds for all further jobs of a user in whose name a command did not end in
+// time: users can stop what runs in their names.
+func Do(ctx context.Context, d *drive.Driver, things []Thing, done func(Thing)) {
+	late := map[uint32]bool{}
+	for i := range things {
+		if things[i].do != nil {
+			things[i].let(ctx, d, late)
+		}
+		done(things[i])
 	}
-	_, err := d.Run(ctx, ctx, msg.Task{Command: t.do})
-	if do, is := t.do.(msg.Update); err != nil && is && do.Change.NumNodes > 0 && !core.Transient(err) {
+}
+
+func (t *Thing) let(ctx context.Context, d *drive.Driver, late map[uint32]bool) {
+	do, _ := t.do.(msg.Update)
+	peak, err := do.Change.NumNodes > 0, context.DeadlineExceeded
+	if !peak || !late[do.As] {
+		_, err = d.Run(ctx, ctx, msg.Task{Command: t.do})
+	}
+	if peak && err != nil && !errors.Is(err, slurmctl.ErrUnreachable) {
+		late[do.As] = errors.Is(err, context.DeadlineExceeded)
 		t.Does = fmt.Sprintf("let go with the nodes of its first step (Slurm refuses %d: %v)", do.Change.NumNodes, err)
 		do.Change.NumNodes, do.As = 0, 0
 		_, err = d.Run(ctx, ctx, msg.Task{Command: do})

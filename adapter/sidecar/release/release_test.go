@@ -1,6 +1,8 @@
 package release_test
 
 import (
+	"context"
+	"strings"
 	"testing"
 	"time"
 
@@ -8,6 +10,7 @@ import (
 
 	"github.com/evoslurm/evoslurm/adapter/internal/config"
 	"github.com/evoslurm/evoslurm/adapter/job/request"
+	"github.com/evoslurm/evoslurm/adapter/sidecar/drive"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/release"
 	"github.com/evoslurm/evoslurm/slurmctl"
 )
@@ -84,5 +87,41 @@ func TestFind(t *testing.T) {
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", c.name, diff)
 		}
+	}
+}
+
+// stopped is a Slurm in which user 1000 stops what runs in the user's name.
+type stopped struct {
+	drive.Slurm
+	tries int
+}
+
+func (s *stopped) UpdateJob(_ context.Context, _ slurmctl.JobID, u slurmctl.JobUpdate) error {
+	if u.As != nil && u.As.UID == 1000 {
+		s.tries++
+		return context.DeadlineExceeded
+	}
+	return nil
+}
+
+func (s *stopped) LookupUser(uid uint32) (*slurmctl.User, error) {
+	return &slurmctl.User{UID: uid}, nil
+}
+
+// TestDoOfStopped: a user who stops the commands that run in the user's name delays others only once.
+func TestDoOfStopped(t *testing.T) {
+	site := release.Site{Self: "root", Root: true, Now: now}
+	for i := range 5 {
+		site.Jobs = append(site.Jobs, slurmctl.Job{ID: slurmctl.JobID(i + 1), UID: 1000 + uint32(i/4), State: slurmctl.Pending, NumNodes: 2, Priority: 5, Comment: "evo:v2;p=2@10m,5@30m;;", StartTime: now.Add(time.Hour)})
+	}
+	d, _ := config.Drain("release as=peak").Parse()
+	slurm, first := &stopped{}, 0
+	release.Do(t.Context(), drive.New(slurm, time.Now), release.Find(site, d), func(t release.Thing) {
+		if t.Error == "" && strings.Contains(t.Does, "first step") {
+			first++
+		}
+	})
+	if slurm.tries != 1 || first != 4 {
+		t.Errorf("%d commands in the name of the user, %d jobs with the nodes of their first steps", slurm.tries, first)
 	}
 }

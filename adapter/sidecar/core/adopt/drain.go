@@ -1,6 +1,8 @@
 package adopt
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -183,7 +185,7 @@ func settleRelease(c *state.Core, id slurmctl.JobID, p *state.Pending, o msg.Out
 	case o.Err == nil:
 		in.LetGo, in.Reason, in.Again = true, p.Args.What, c.Now.Add(state.MostPause)
 		c.WarnOf(in.UID, c.Log.WithField("job", id).WithField("user", in.User), "everything is released: a job is "+in.Reason, "left", map[string]any{"slurm_id": id, "uid": in.UID, "user": in.User, "what": in.Reason})
-	case u.NumNodes > 0 && !state.Transient(o.Err):
+	case u.NumNodes > 0 && (!state.Transient(o.Err) || errors.Is(o.Err, context.DeadlineExceeded)): // its user may have stopped the command
 		in.PeakRefused, in.Again = true, c.Now // with the size of its first step
 	default:
 		in.Reason = fmt.Sprintf("it cannot be %s: %v", p.Args.What, o.Err)
