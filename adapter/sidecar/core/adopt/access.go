@@ -31,17 +31,24 @@ func groupsOf(a state.RequestRead) []string {
 	return append([]string{}, a.Groups...)
 }
 
-// Denied returns why the site's lists keep a job from evolving that was adopted before, or nil. Users can move
-// their pending jobs.
-func Denied(c *state.Core, j *state.Job, r *slurmctl.Job) error {
-	at := state.Place{Account: r.Account, QOS: r.QOS, Partition: r.Partition}
-	if at == j.Admitted {
-		return nil
+// Denied returns why the site's lists keep a queued job from evolving that was adopted before, or nil. Users can move
+// their pending jobs, and each link of a chain.
+func Denied(c *state.Core, s *state.Snapshot, j *state.Job) error {
+	at := func(r *slurmctl.Job) state.Place {
+		return state.Place{Account: r.Account, QOS: r.QOS, Partition: r.Partition}
 	}
-	if err := denied(c, r, j.Groups); err != nil {
-		return err
+	seen := map[state.Place]bool{j.Admitted: true}
+	for _, id := range append([]slurmctl.JobID{PresentJob(c, j)}, j.Chain...) {
+		r := s.ByID[id]
+		if r == nil || r.UID != j.UID || seen[at(r)] {
+			continue
+		}
+		if err := denied(c, r, j.Groups); err != nil {
+			return err
+		}
+		seen[at(r)] = true
 	}
-	j.Admitted = at
+	j.Admitted = at(s.ByID[PresentJob(c, j)])
 	return nil
 }
 
@@ -69,8 +76,11 @@ func AccessChanged(c *state.Core, before config.Config) {
 		clear(c.Asked)
 	}
 	for _, j := range c.Active {
-		if j.Admitted = (state.Place{}); regrouped && j.State == row.Queued {
-			j.Asked, j.Groups = nil, nil
+		if j.Admitted = (state.Place{}); regrouped {
+			j.Groups = nil // of a running job they are read again if it is requeued
+		}
+		if regrouped && j.State == row.Queued {
+			j.Asked = nil
 		}
 	}
 }

@@ -217,7 +217,9 @@ func Refuse(c *state.Core, r *slurmctl.Job, err error) {
 		left = "it runs on as a stock job"
 	}
 	_, denied := errors.AsType[denial](err)
-	c.Refused[r.ID] = state.Refused{Job: Stranger(r, "refused: "+err.Error()), Since: c.Now, Denied: denied}
+	known, ever := c.Known[r.ID]
+	c.Refused[r.ID] = state.Refused{Job: Stranger(r, "refused: "+err.Error()), Since: c.Now, Denied: denied,
+		Was: denied && ever && known.UID == r.UID && !known.Submitted.After(r.SubmitTime)}
 	line := c.Log.WithField("job", r.ID).WithField("user", r.User).WithError(err)
 	c.WarnOf(r.UID, line, "cannot adopt the job; "+left, "refused", map[string]any{"slurm_id": r.ID, "uid": r.UID, "user": r.User, "error": err.Error()})
 }
@@ -260,7 +262,7 @@ func adoptJob(c *state.Core, r *slurmctl.Job, sp request.Request, chain []slurmc
 			Drive: string(drivemode.Chain), Begin: sp.Begin, Claim: sp.MaxNodes},
 		Life: row.Life{State: row.Queued},
 	}
-	j := &state.Job{Job: values, Adopted: state.Adopted{Chain: chain, Inferred: running(r), Script: a.Script, SuspendedBefore: a.SuspendedBefore}}
+	j := &state.Job{Job: values, Adopted: state.Adopted{Chain: chain, Inferred: running(r), Script: a.Script, SuspendedBefore: a.SuspendedBefore, Unmarked: true}}
 	switch {
 	case sp.Reached != nil:
 		j.Changed(row.Change{ID: sp.Updated, Step: sp.Reached.Step})

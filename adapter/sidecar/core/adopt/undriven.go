@@ -14,18 +14,41 @@ import (
 
 // LeaveRefused applies the site's policy to parked jobs that are not driven.
 func LeaveRefused(c *state.Core, s *state.Snapshot) {
-	if c.Config.Undriven == config.UndrivenKeep || c.Releases() {
+	if c.Releases() {
 		return
 	}
+	keeps := c.Config.Undriven != config.UndrivenRelease
 	for _, id := range slices.Sorted(maps.Keys(c.Refused)) {
 		in, r := c.Refused[id], s.ByID[id]
-		if r == nil || in.Drained || !mayHaveLost(c, r, s.Taken) && !(in.Was && r.State == slurmctl.Pending && !c.Reached(s.Taken, r.StartTime)) || !c.Reached(c.Now, in.Since.Add(c.Config.GiveUp)) || !c.Reached(c.Now, in.Again) || !c.Work.Room() {
+		if r == nil || in.Drained || keeps && in.Was && parkAgain(c, s, r, in) || c.Config.Undriven == config.UndrivenKeep {
+			continue
+		}
+		if !isParked(c, s, r, in) || !c.Reached(c.Now, in.Since.Add(c.Config.GiveUp)) || !c.Reached(c.Now, in.Again) || !c.Work.Room() {
 			continue
 		}
 		in.Again = c.Now.Add(state.MostPause)
 		c.Refused[id] = in
 		leave(c, r)
 	}
+}
+
+// isParked reports whether a refused job does not start before a time that the sidecar gave it.
+func isParked(c *state.Core, s *state.Snapshot, r *slurmctl.Job, in state.Refused) bool {
+	return mayHaveLost(c, r, s.Taken) || in.Was && r.State == slurmctl.Pending && !c.Reached(s.Taken, r.StartTime)
+}
+
+// parkAgain parks a refused job that Slurm would start by its old plan. It reports false if it is parked.
+func parkAgain(c *state.Core, s *state.Snapshot, r *slurmctl.Job, in state.Refused) bool {
+	if r.State != slurmctl.Pending || r.Reason != "BeginTime" || mayHaveLost(c, r, s.Taken) || c.Reached(s.Taken, r.StartTime) {
+		return false
+	}
+	if c.Due(c.Now, in.Again) && c.Work.Room() {
+		in.Again = c.Now.Add(StartWait)
+		c.Refused[r.ID] = in
+		c.Ask(nil, fmt.Sprint("leave ", r.ID), state.KindLeave, msg.Task{Command: msg.Update{Job: r.ID, Change: slurmctl.JobUpdate{StartTime: c.Now.Add(Parked)}}},
+			state.Args{What: "parked again", Of: r.ID})
+	}
+	return true
 }
 
 // mostWhy bounds the reason in a job's comment, in bytes.
@@ -71,7 +94,7 @@ func SettleLeave(c *state.Core, _ *state.Job, p *state.Pending, o msg.Outcome) {
 		in.Reason = reason
 	} else {
 		c.WarnOf(in.UID, entry, "a job that cannot be driven is "+what, "left", map[string]any{"slurm_id": id, "uid": in.UID, "user": in.User, "what": what, "why": in.Reason})
-		in.Reason += "; it is " + what
+		in.Reason, in.Was = in.Reason+"; it is "+what, false // its start is its user's from now on
 	}
 	c.Refused[id] = in
 }

@@ -20,7 +20,7 @@ func Banish(c *state.Core, s *state.Snapshot) {
 		if j.State != row.Queued || j.Busy || j.Touched.After(s.Taken) || r == nil || r.State != slurmctl.Pending {
 			continue
 		}
-		if why := adopt.Denied(c, j, r); why != nil {
+		if why := adopt.Denied(c, s, j); why != nil {
 			end(c, j, slurmctl.Job{State: stateDenied})
 			adopt.RefuseAdopted(c, r, why)
 		}

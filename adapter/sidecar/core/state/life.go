@@ -62,6 +62,9 @@ func (j *Job) Requeue(again time.Time) {
 	j.Inferred, j.Reached, j.Script, j.SuspendedBefore = false, 0, "", 0 // of the previous run
 	j.SeenComment = ""                                                   // its marker may only record that the earlier steps are over
 	j.AccrualKnown = false
+	if j.Groups == nil {
+		j.Asked = nil
+	}
 	if j.Progress != nil { // the measurements remain valid
 		j.Progress = &malleable.Progress{Runs: j.Progress.Runs}
 	}
