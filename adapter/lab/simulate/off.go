@@ -111,10 +111,10 @@ func runs(queue []slurmctl.Job, id slurmctl.JobID) bool {
 	return slices.ContainsFunc(queue, func(r slurmctl.Job) bool { return r.ID == id && !r.Ended() && r.State != slurmctl.Pending })
 }
 
-// isReleased reports whether a job is neither parked nor marked. Where a site's plugin writes comments or refuses
-// updates, it may be marked.
+// isReleased reports whether a job is neither parked nor marked. It may be marked where a site's plugin writes comments
+// or refuses updates, and if the sidecar refused it: unless it is parked, it is an ordinary job then.
 func (h *history) isReleased(r slurmctl.Job) bool {
 	parked := r.State == slurmctl.Pending && r.StartTime.Sub(h.s.Cluster.Now()) > parkedFor/2
 	_, marked, _ := request.ParseMarker(r.Comment)
-	return !parked && (!marked || h.plugin.overwrites || h.plugin.account || h.plugin.frozen)
+	return !parked && (!marked || h.plugin.overwrites || h.plugin.account || h.plugin.frozen || h.refused(r.ID))
 }
