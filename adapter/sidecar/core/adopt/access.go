@@ -23,6 +23,9 @@ func denied(c *state.Core, r *slurmctl.Job, groups []string) error {
 	return nil
 }
 
+// MayEvolve returns why the site's lists keep an adopted job from evolving further, or nil.
+func MayEvolve(c *state.Core, j *state.Job) error { return denied(c, &j.Record, j.Groups) }
+
 // groupsOf returns the groups of a job's user that matter here, or nil if the user is not known.
 func groupsOf(a state.RequestRead) []string {
 	if a.User == nil {

@@ -40,8 +40,8 @@ func answerChange(c *state.Core, k *state.OpenCall) bool {
 	if i := slices.IndexFunc(j.Changes, func(ch row.Change) bool { return ch.ID == k.Change.ID }); i >= 0 {
 		return answerChanged(c, k, j, j.Changes[i])
 	}
-	if c.Drained() && k.Change.Shrink == nil {
-		return reply(nil, api.Errorf(api.ErrConflict, "%s: jobs keep what was promised to them, and get no more", c.DrainWords()))
+	if err := mayAsk(c, j); err != nil && k.Change.Shrink == nil {
+		return reply(nil, err)
 	}
 	if !readyToChange(c, k, j) {
 		return false
@@ -68,6 +68,17 @@ func answerChange(c *state.Core, k *state.OpenCall) bool {
 	}
 	try(c, k, j, t)
 	return false
+}
+
+// mayAsk returns why a job may not change what it asked for, or nil. It may give nodes back in any case.
+func mayAsk(c *state.Core, j *state.Job) error {
+	if c.Drained() {
+		return api.Errorf(api.ErrConflict, "%s: jobs keep what was promised to them, and get no more", c.DrainWords())
+	}
+	if err := adopt.MayEvolve(c, j); err != nil {
+		return api.Errorf(api.ErrForbidden, "%v; the job keeps what was promised to it, and gets no more", err)
+	}
+	return nil
 }
 
 // conclude answers a call whose change was planned, or makes the change. It reports whether it answered.
