@@ -54,7 +54,7 @@ func cycle(c *state.Core, s *state.Snapshot) {
 		follow.Unread(c, s)
 		follow.Disown(c, s)
 	}
-	c.Snapshot, c.Quiet.Refitted, c.Moments = s, false, state.Moments{}
+	c.Snapshot, c.Quiet.Refitted, c.Moments = s, false, msg.Moments{}
 	if c.Config.Observes() {
 		adopt.Observe(c, s)
 		slurm.RulesSince(c, c.Now.Add(-rulesObserved))

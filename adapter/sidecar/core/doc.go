@@ -43,7 +43,7 @@
 // The state is data. [Core.Encode] writes all of it, and [Decode] returns a core that continues in the same way.
 // A field with the tag `codec:"-"` is a cache, or belongs to the process (state/encode.go).
 //
-// A decision compares times with the clock only by the methods of [state.Moments], which note when the comparison
+// A decision compares times with the clock only by the methods of [msg.Moments], which note when the comparison
 // will turn out differently. So the first noted time is when a decision may differ although nothing has happened
 // ([Core.Still]), and nobody lists the conditions of a room elsewhere. Those that cannot wait for a poll (Due) make up
 // [msg.Wake], with the time of the next poll.

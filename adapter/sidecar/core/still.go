@@ -14,7 +14,7 @@ import (
 
 // In virtual time a poll costs more than the second that it covers, and most polls show what the previous one
 // showed. A simulation skips polls that would decide nothing. Every decision notes when it may differ although
-// nothing happens (state.Moments). So this file names no times, only what is under way.
+// nothing happens (msg.Moments). So this file names no times, only what is under way.
 
 // same does what [Core.Same] says.
 func same(c *state.Core, begun, now time.Time) {

@@ -39,7 +39,7 @@ type Core struct {
 	Stopping  bool
 	Started   time.Time
 
-	Moments
+	msg.Moments
 	Quiet   quiet
 	Tick    time.Time     // of the last step
 	Wait    time.Duration // after which the next step was due at the latest

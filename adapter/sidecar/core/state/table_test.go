@@ -215,7 +215,7 @@ func TestStorePlan(t *testing.T) {
 // TestDue: a step is due at the first time that cannot wait for a poll, and decisions may differ at the first time of all.
 func TestDue(t *testing.T) {
 	now := time.Unix(100, 0)
-	m := state.Moments{Wake: now.Add(msg.MostWake)}
+	m := msg.Moments{Wake: now.Add(msg.MostWake)}
 	for name, reached := range map[string]bool{"now": m.Due(now, now), "this second": m.DueSecond(100, 100), "a second ago": m.Reached(now, now.Add(-time.Second))} {
 		if !reached || !m.Next.IsZero() {
 			t.Errorf("%s: reached %v, noted %v", name, reached, m.Next)
