@@ -373,8 +373,8 @@ func (o *off) write(cmd *cobra.Command) error {
 	}
 	d := o.d
 	d.By, d.At = me.Username, time.Now()
-	file := config.DrainFile(cfg.Database)
-	if err := wholefile.Write(file, 0o600, func(w io.Writer) error { _, err := io.WriteString(w, string(d.Text())); return err }); err != nil {
+	file := config.DrainFile(cfg.Database) // everybody may read it: the sidecar may have another account than root
+	if err := wholefile.Write(file, 0o644, func(w io.Writer) error { _, err := io.WriteString(w, string(d.Text())); return err }); err != nil {
 		return fmt.Errorf("a sidecar that starts will not be drained: %w; on its host, run systemctl disable --now evoslurmd", err)
 	}
 	if !d.Release {
