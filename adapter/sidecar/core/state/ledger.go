@@ -92,7 +92,7 @@ func (c *Core) watchPromise(j *Job, kind string, detail map[string]any) {
 		if p.At.IsZero() {
 			p.At = second("planned")
 		}
-		if j.grows(j.Step) {
+		if grows(j, j.Step) {
 			p.Came(j.StepStarted, len(j.Nodes()))
 			c.savePromise(j, j.Step)
 		}
@@ -107,7 +107,7 @@ func (c *Core) watchPromise(j *Job, kind string, detail map[string]any) {
 }
 
 // grows reports whether a step is a growth, and records it in the open promise.
-func (j *Job) grows(step int) bool {
+func grows(j *Job, step int) bool {
 	if step < 2 || step > len(j.Profile) {
 		return false
 	}
@@ -118,7 +118,7 @@ func (j *Job) grows(step int) bool {
 
 // savePromise saves the job's open promise as that of a step, if it is a growth.
 func (c *Core) savePromise(j *Job, step int) {
-	if j.grows(step) {
+	if grows(j, step) {
 		c.Emit(msg.SavePromise{j.Open})
 	}
 }
