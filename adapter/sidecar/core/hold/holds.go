@@ -186,10 +186,10 @@ func Submitter(c *state.Core, j *state.Job) string {
 	return c.Site.User
 }
 
-// HoldFor returns the reservation for a job's step, and whether there is one.
+// HoldFor returns the reservation for a job's step, and whether there is one that is not being given up.
 func HoldFor(c *state.Core, j *state.Job, step int) (slurmctl.Reservation, bool) {
 	name, ok := c.HoldNames[state.HoldKey{j.BaseID(), step}]
-	return c.Reservations[name], ok
+	return c.Reservations[name], ok && !c.Work.Keys[name]
 }
 
 // Confirmed reports whether everything that a queued job needs is held, as far as it is near and the

@@ -11,6 +11,7 @@ import (
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/plan"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/slurm"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/state"
+	"github.com/evoslurm/evoslurm/adapter/sidecar/store/row"
 	"github.com/evoslurm/evoslurm/slurmctl"
 )
 
@@ -101,8 +102,13 @@ func matchHolds(c *state.Core, needed map[state.HoldKey]state.Hold, now int64) (
 	for _, h := range c.Ours {
 		name, own := h.Name, h.Own
 		k := state.HoldKey{own.Job, own.Step}
-		if j := c.ByID[own.Job]; j != nil && j.Busy {
-			existing[k] = "" // an action may be using it; look again after the action
+		j := c.ByID[own.Job]
+		if forsaken(c, j, own.Step) {
+			surplus = append(surplus, name) // nothing uses it, and a stock job waits for its nodes
+			continue
+		}
+		if j != nil && j.Busy || c.Work.Keys[name] {
+			existing[k] = "" // an action may be using it, or gives it up; look again after the action
 			continue
 		}
 		if plan.IsComing(c, own.Job) {
@@ -117,6 +123,12 @@ func matchHolds(c *state.Core, needed map[state.HoldKey]state.Hold, now int64) (
 		existing[k] = name
 	}
 	return existing, surplus
+}
+
+// forsaken reports whether Slurm is starting a job, and the promise of a later step has lapsed meanwhile. The start
+// does not use that step's hold. It may last for seconds, and would keep the nodes from a job that gets them.
+func forsaken(c *state.Core, j *state.Job, step int) bool {
+	return j != nil && j.State == row.Starting && step > max(len(j.Plan), 1) && c.Work.Starts(j)
 }
 
 // changeHolds creates and changes holds. It returns the nodes of holds that must soon be in place and are not.
@@ -325,6 +337,9 @@ func cannotClose(c *state.Core, err error) bool {
 func deleteHold(c *state.Core, s *state.Snapshot, name string) {
 	own, _ := state.ParseHoldName(name)
 	owner := c.ByID[own.Job]
+	if forsaken(c, owner, own.Step) {
+		owner = nil // it stays busy with its start
+	}
 	if !c.Work.RoomForHolds() || owner != nil && (owner.Busy || !c.Due(c.Now, owner.HoldRetry)) {
 		return
 	}

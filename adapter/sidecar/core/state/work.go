@@ -128,6 +128,16 @@ func (w *work) RoomFor(uid uint32) bool {
 	return len(w.Lent) < usersAtOnce
 }
 
+// Starts reports whether a job is busy with its start.
+func (w *work) Starts(j *Job) bool {
+	for _, p := range w.Pending {
+		if p.Job == j.ID && p.Kind == KindStart {
+			return true
+		}
+	}
+	return false
+}
+
 // lend counts a task that runs a process of a user.
 func (w *work) lend(id int64, uid uint32) {
 	w.Lent[id] = uid
