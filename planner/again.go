@@ -9,6 +9,9 @@ type Last struct {
 	Pool     Pool
 	Planned  []Planned
 	Found    [][]int // per job, what it preferred when that was last found among its planned nodes
+
+	// Drifts reports that the plan is not kept, and that a new one may differ in every second.
+	Drifts bool
 }
 
 // PlanAgain is Plan, but avoids planning if only time has passed since last (nil if unknown) and no
@@ -18,11 +21,11 @@ type Last struct {
 // A job that prefers the nodes on which last has put it stays there. In a new plan, jobs placed
 // earlier would avoid the nodes that it prefers, and might drive it off: two choices of nodes would
 // alternate forever. For the same reason, PlanAgain keeps a plan that was repeated because of node
-// windows: which windows are in the way depends on where jobs prefer to be.
+// windows: which windows are in the way depends on where jobs prefer to be, and on the time.
 //
 // This holds for strategies whose method Steady returns true, and for jobs that are not expanded:
 // the first second at which a job fits stays the same, and a job that fits nowhere does not fit
-// later.
+// later. Other pools are planned each time. Their plans stay the same too, unless they were repeated: these drift.
 //
 // Others' jobs may also be late without a new plan, by a tenth of the time until the first of our
 // jobs starts. They then count as started on time.
@@ -49,8 +52,11 @@ func (p Pool) PlanAgain(s Strategy, origin int64, last *Last) ([]Planned, *Last,
 		}
 	}
 	if !steady {
-		planned, err := p.Plan(s)
-		return planned, nil, err
+		planned, rounds, err := p.planAnew(s)
+		if err != nil || rounds == 0 {
+			return planned, nil, err
+		}
+		return planned, &Last{Origin: origin, Drifts: true}, nil
 	}
 	planned, _, err := p.plan(s, mapRounds)
 	if err != nil {
@@ -141,8 +147,11 @@ func (p *Planned) first() int64 {
 
 // Until returns the first second, on origin's clock, at which another's job that may start at any
 // time is too late, or a job of ours could have started as another alternative, so that the pool needs
-// a new plan. It returns Forever if neither will be.
+// a new plan. It returns Forever if neither will be, and the plan's origin if the plan drifts.
 func (l *Last) Until() int64 {
+	if l.Drifts {
+		return l.Origin
+	}
 	until, soonest := Forever, l.soonest()
 	for i := range l.Planned {
 		start, first := l.Planned[i].Start, l.Planned[i].first()

@@ -33,7 +33,7 @@ func TestPlanAgain(t *testing.T) {
 			p.Jobs = append(p.Jobs, job())
 		}
 		s, _ := StrategyByName(rapid.SampledFrom([]string{"noX", "noX", "noX", "2X+c", "rigid"}).Draw(t, "strategy"))
-		origin, last, searched := int64(0), (*Last)(nil), 0
+		origin, last, searched, due := int64(0), (*Last)(nil), 0, []Placement(nil)
 		for range rapid.IntRange(1, 12).Draw(t, "cycles") {
 			was := last
 			var got []Planned
@@ -41,8 +41,13 @@ func TestPlanAgain(t *testing.T) {
 			got, last, err = p.PlanAgain(s, origin, last)
 			want, rounds, wantErr := p.plan(s, mapRounds)
 			stays := was != nil && last == was
-			if was != nil {
+			if was != nil && !was.Drifts {
 				still++
+			}
+			for i := range due {
+				if was == nil && err == nil && !cmp.Equal(got[i].Placement, due[i]) {
+					t.Fatalf("job %d drifts (-want +got):\n%s", i, cmp.Diff(due[i], got[i].Placement))
+				}
 			}
 			if stays {
 				spared++
@@ -78,8 +83,20 @@ func TestPlanAgain(t *testing.T) {
 				j.Prefer = slices.Compact(j.Prefer)
 				next.Jobs = append(next.Jobs, j)
 			}
+			due = due[:0]
+			for i, one := range got {
+				if one.Placement.Start -= by; one.Unfit != "" || one.Start < 0 || !slices.Equal(p.Jobs[i].Prefer, next.Jobs[i].Prefer) {
+					due = due[:0]
+					break
+				}
+				due = append(due, one.Placement)
+			}
 			p = next
-			switch rapid.IntRange(0, 7).Draw(t, "event") {
+			event := rapid.IntRange(0, 7).Draw(t, "event")
+			if event < 4 {
+				due = due[:0]
+			}
+			switch event {
 			case 0: // a job ends early
 				if len(p.Busy) > 0 {
 					i := rapid.IntRange(0, len(p.Busy)-1).Draw(t, "which")
@@ -218,6 +235,27 @@ func TestPlanAgainForAnotherAlternative(t *testing.T) {
 		p.Busy[0].End = busy
 		if _, again, err := p.PlanAgain(noX, 1000+int64(by), last); (again == last) != (by == 0) || err != nil {
 			t.Errorf("after %d s, the plan is kept: %v (%v)", by, again == last, err)
+		}
+	}
+}
+
+// TestPlanAgainDrifts checks what is said of a plan that is not kept: it drifts if it was repeated because of node
+// windows.
+func TestPlanAgainDrifts(t *testing.T) {
+	noX, _ := StrategyByName("noX")
+	for _, c := range []struct {
+		limit          ExpandLimit
+		seconds        int64
+		reserved, want bool
+	}{{2, 25, false, true}, {2, 15, false, false}, {1, 25, false, false}, {1, 25, true, true}, {1, 15, true, false}} {
+		p := Pool{Nodes: 2, Busy: []NodeBusy{{0, 10, 20}, {1, 20, 30}},
+			Jobs: []PoolJob{{Driver: -1, Job: Job{Profile: Profile{{Duration: c.seconds, Nodes: 1}}, ExpandLimit: c.limit}}}}
+		if c.reserved {
+			p.Reserved = []NodeBusy{{0, 50, 60}}
+		}
+		_, last, err := p.PlanAgain(noX, 1000, nil)
+		if got := last != nil && last.Until() == 1000; got != c.want || err != nil {
+			t.Errorf("limit %v, %d seconds, reserved %v: drifts: %v (%v)", c.limit, c.seconds, c.reserved, got, err)
 		}
 	}
 }

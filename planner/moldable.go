@@ -35,7 +35,7 @@ func (p Pool) settled() (_ Pool, choices map[int]int, options map[int][]Option, 
 		for k := range job.Choices() {
 			trial := p
 			trial.Jobs = append(slices.Clone(p.Jobs[:i]), job.with(k))
-			planned, err := trial.planReserved(noX)
+			planned, _, err := trial.planReserved(noX)
 			if err != nil {
 				return p, nil, nil, err
 			}
@@ -63,14 +63,14 @@ func (j PoolJob) with(choice int) PoolJob {
 }
 
 // planMoldable does what planReserved does, for a pool with moldable jobs.
-func (p Pool) planMoldable(s Strategy) ([]Planned, error) {
+func (p Pool) planMoldable(s Strategy) ([]Planned, int, error) {
 	settled, choices, options, err := p.settled()
 	if err != nil {
-		return nil, err
+		return nil, 0, err
 	}
-	planned, err := settled.planReserved(s)
+	planned, rounds, err := settled.planReserved(s)
 	if err != nil {
-		return nil, err
+		return nil, 0, err
 	}
 	for i, k := range choices {
 		if planned[i].Unfit == "" {
@@ -78,5 +78,5 @@ func (p Pool) planMoldable(s Strategy) ([]Planned, error) {
 			options[i][k] = Option{Placement: planned[i].Placement, Fits: true}
 		}
 	}
-	return planned, nil
+	return planned, rounds, nil
 }

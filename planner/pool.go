@@ -68,14 +68,19 @@ const mapRounds = 64
 // its held nodes for its whole profile. The error is for a malformed pool or a failing strategy.
 // With Reserved nodes, the strategy may be called for one part of the list after another.
 func (p Pool) Plan(s Strategy) ([]Planned, error) {
-	if len(p.Reserved) > 0 {
-		if slices.ContainsFunc(p.Jobs, func(j PoolJob) bool { return j.IsMoldable() && !j.Fixed }) {
-			return p.planMoldable(s)
-		}
-		return p.planReserved(s)
-	}
-	planned, _, err := p.plan(s, mapRounds)
+	planned, _, err := p.planAnew(s)
 	return planned, err
+}
+
+// planAnew is Plan. It also returns how many rounds it took because of node windows.
+func (p Pool) planAnew(s Strategy) ([]Planned, int, error) {
+	switch {
+	case len(p.Reserved) == 0:
+		return p.plan(s, mapRounds)
+	case slices.ContainsFunc(p.Jobs, func(j PoolJob) bool { return j.IsMoldable() && !j.Fixed }):
+		return p.planMoldable(s)
+	}
+	return p.planReserved(s)
 }
 
 // plan is Plan without reservations, in at most `most` rounds; it returns how many it took.

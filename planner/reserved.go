@@ -50,8 +50,8 @@ type reservedRun struct {
 	rounds  int // rounds left
 }
 
-// planReserved plans a pool in which others have reserved nodes.
-func (p Pool) planReserved(s Strategy) ([]Planned, error) {
+// planReserved plans a pool in which others have reserved nodes. It returns what planAnew returns.
+func (p Pool) planReserved(s Strategy) ([]Planned, int, error) {
 	r := p.reservedRun()
 	var fixed, todo []int
 	for j, job := range p.Jobs {
@@ -64,7 +64,7 @@ func (p Pool) planReserved(s Strategy) ([]Planned, error) {
 	if len(fixed) > 0 || len(todo) == 0 {
 		for request, found := 1, true; found && request <= allRequests; request++ {
 			if _, err := r.ask(s, fixed, r.shut(fixed...)); err != nil {
-				return nil, err
+				return nil, 0, err
 			}
 			found = false // a link of a delayed chain reaches further
 			for _, j := range fixed {
@@ -96,7 +96,7 @@ func (p Pool) planReserved(s Strategy) ([]Planned, error) {
 		}
 		some := todo[:n]
 		if _, err := r.ask(s, some, r.shut(some[0])); err != nil {
-			return nil, err
+			return nil, 0, err
 		}
 		good := n
 		for i, j := range some {
@@ -109,7 +109,7 @@ func (p Pool) planReserved(s Strategy) ([]Planned, error) {
 		r.accept(some[:good])
 		todo = todo[good:]
 	}
-	return r.planned, nil
+	return r.planned, mapRounds - r.rounds, nil
 }
 
 func (p Pool) reservedRun() *reservedRun {
