@@ -87,7 +87,9 @@ func SyncHolds(c *state.Core, s *state.Snapshot) {
 		needed[state.HoldKey{h.Job.BaseID(), h.Step}] = h
 	}
 	existing, surplus := matchHolds(c, needed, now)
-	open := changeHolds(c, wanted, existing, now, stockWaits(c, s))
+	exact := stockWaits(c, s)
+	giveUpInTurn(c, s, wanted, existing, surplus, exact)
+	open := changeHolds(c, wanted, existing, now, exact)
 	for _, name := range surplus {
 		if !open.Any(c.Reservations[name].Nodes) {
 			deleteHold(c, s, name)
@@ -156,6 +158,59 @@ func changeHolds(c *state.Core, wanted []state.Hold, existing map[state.HoldKey]
 		}
 	}
 	return open
+}
+
+// surplusFor is how long a surplus hold stays at most while other changes of its job's holds go first.
+const surplusFor = time.Minute
+
+// giveUpInTurn gives up the surplus holds that have waited too long. Where slurmctld is slow, the holds of a late job
+// need longer ends as fast as they get them, and its surplus would never go. A hold that only needs a longer end
+// keeps its nodes, unless it ends within a minute.
+func giveUpInTurn(c *state.Core, s *state.Snapshot, wanted []state.Hold, existing map[state.HoldKey]string, surplus []string, exact bool) {
+	waited := waitedTooLong(c, surplus)
+	if len(waited) == 0 {
+		return
+	}
+	now, open := c.Now.Unix(), msg.Set{}
+	for _, h := range wanted {
+		name, exists := existing[state.HoldKey{h.Job.BaseID(), h.Step}]
+		r := c.Reservations[name]
+		_, u, change := adjusted(c, r, h, now, exact)
+		longer := !u.StartNow && u.Start.IsZero() && u.Nodes == nil && u.Users == nil && !c.ReachedSecond(now, r.End.Unix()-60)
+		if !(exists && (name == "" || !change || longer)) && !h.Far(c, now) {
+			open.Add(h.Nodes)
+		}
+	}
+	for _, name := range waited {
+		if r := c.Reservations[name]; !open.Any(r.Nodes) {
+			deleteHold(c, s, name)
+		}
+	}
+}
+
+// waitedTooLong returns the surplus holds of jobs that have had one for longer than surplusFor, and gave none up.
+func waitedTooLong(c *state.Core, surplus []string) (all []string) {
+	has := make(map[*state.Job]bool, len(surplus))
+	for _, name := range surplus {
+		own, _ := state.ParseHoldName(name)
+		j := c.ByID[own.Job]
+		if j == nil {
+			continue
+		}
+		has[j] = true
+		if j.SurplusSince.IsZero() {
+			j.SurplusSince = c.Now
+		}
+		if c.Reached(c.Now, j.SurplusSince.Add(surplusFor)) {
+			all = append(all, name)
+		}
+	}
+	for _, j := range c.Active {
+		if !has[j] && !j.Busy {
+			j.SurplusSince = time.Time{}
+		}
+	}
+	return all
 }
 
 // missingNodes returns the nodes of holds to create soon, by job.
@@ -357,7 +412,9 @@ func deleteHold(c *state.Core, s *state.Snapshot, name string) {
 		}
 		out = append(out, msg.TakenOut{r.ID, otherReservations(r, name)})
 	}
-	c.Ask(owner, name, state.KindDeleteHold, msg.Task{Command: msg.GiveUpHold{name, out}}, state.Args{Seen: s.Taken})
+	if c.Ask(owner, name, state.KindDeleteHold, msg.Task{Command: msg.GiveUpHold{name, out}}, state.Args{Seen: s.Taken}) && owner != nil {
+		owner.SurplusSince = c.Now
+	}
 }
 
 // SettleDeleteHold handles the outcome of giving up a hold.

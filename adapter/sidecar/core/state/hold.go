@@ -19,6 +19,7 @@ type Holding struct {
 	UnheldSince  bool      // some step has had no hold since the event about it
 	Attempt      int       // number of the last expander or hold
 	HoldRetry    time.Time
+	SurplusSince time.Time // when it got a hold too many, or last gave one up; zero if it has none too many
 	HeldIdleRest int64     // node-milliseconds not yet added to HeldIdle
 	PricedAt     time.Time // when HeldIdle was last saved
 }
