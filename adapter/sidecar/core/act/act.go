@@ -209,7 +209,7 @@ func rival(c *state.Core, j *state.Job, now time.Time) *state.Job {
 		if other == j || other.State != row.Waiting || other.Kept != nil || follow.IsSuspended(other) {
 			continue
 		}
-		if next := other.Next(); next != nil && len(state.Common(next.Nodes, follow.Own(j))) > 0 && c.ReachedSecond(now.Unix(), next.Start) { // lent nodes are demanded back elsewhere
+		if next := other.Next(); next != nil && len(msg.Common(next.Nodes, follow.Own(j))) > 0 && c.ReachedSecond(now.Unix(), next.Start) { // lent nodes are demanded back elsewhere
 			return other
 		}
 	}

@@ -3,6 +3,7 @@ package act
 import (
 	"fmt"
 
+	"github.com/evoslurm/evoslurm/adapter/sidecar/core/msg"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/state"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/store/row"
 )
@@ -48,7 +49,7 @@ func awaited(c *state.Core, j *state.Job) (all []*state.Job) {
 	}
 	next := j.Next()
 	for _, other := range c.Active {
-		if other != j && other.Runs() && (other.BaseID() == j.YieldedTo || next != nil && len(state.Common(next.Nodes, other.Nodes())) > 0) {
+		if other != j && other.Runs() && (other.BaseID() == j.YieldedTo || next != nil && len(msg.Common(next.Nodes, other.Nodes())) > 0) {
 			all = append(all, other)
 		}
 	}

@@ -19,7 +19,7 @@ import (
 // miscounted notes the nodes that left a job without the end of the Slurm job that had them.
 func miscounted(c *state.Core, j *state.Job, do msg.Shrink) {
 	for _, p := range do.Held {
-		if left := state.Common(p.Nodes, do.Surplus); j.Record.Exclusive && len(left) < len(p.Nodes) {
+		if left := msg.Common(p.Nodes, do.Surplus); j.Record.Exclusive && len(left) < len(p.Nodes) {
 			for _, n := range left {
 				c.Shrunk[n] = state.Miscount{Asked: c.Shrunk[n].Asked}
 			}

@@ -62,7 +62,7 @@ func carryAccepted(c *state.Core, s *state.Snapshot, j *state.Job, o *follow.Off
 			lendNodes(c, s, j, o, missing)
 			return true
 		}
-	} else if surplus := hold.CanGive(c, j, state.Common(o.Wanted(), j.Nodes())); len(surplus) > 0 {
+	} else if surplus := hold.CanGive(c, j, msg.Common(o.Wanted(), j.Nodes())); len(surplus) > 0 {
 		shrink(c, j, surplus)
 		return true
 	}

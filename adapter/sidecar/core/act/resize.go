@@ -114,7 +114,7 @@ func early(c *state.Core, s *state.Snapshot, j *state.Job, nodes []string, now i
 			continue
 		}
 		if slices.ContainsFunc(other.Coming(), func(p msg.PlannedStep) bool {
-			return !c.ReachedSecond(now, p.End) && p.Start < j.Next().Start && len(state.Common(nodes, p.Nodes)) > 0
+			return !c.ReachedSecond(now, p.End) && p.Start < j.Next().Start && len(msg.Common(nodes, p.Nodes)) > 0
 		}) {
 			return false
 		}
@@ -123,7 +123,7 @@ func early(c *state.Core, s *state.Snapshot, j *state.Job, nodes []string, now i
 		if own, ours := state.ParseHold(r); ours && own.Job == j.BaseID() {
 			continue
 		}
-		if r.Start.Unix() < j.Next().Start && !c.ReachedSecond(now, r.End.Unix()) && len(state.Common(nodes, r.Nodes)) > 0 {
+		if r.Start.Unix() < j.Next().Start && !c.ReachedSecond(now, r.End.Unix()) && len(msg.Common(nodes, r.Nodes)) > 0 {
 			return false
 		}
 	}
@@ -181,7 +181,7 @@ func notBrought(c *state.Core, s *state.Snapshot, j *state.Job, step int, nodes 
 func notHeld(c *state.Core, j *state.Job, step int, nodes []string) state.Reason {
 	r, held := hold.HoldFor(c, j, step)
 	switch {
-	case held && len(msg.Without(nodes, r.Nodes)) > 0 && len(state.Common(nodes, r.Nodes)) > 0:
+	case held && len(msg.Without(nodes, r.Nodes)) > 0 && len(msg.Common(nodes, r.Nodes)) > 0:
 		return state.Because(state.WhyHoldMoves) // Slurm would give it no nodes that the hold blocks
 	case !held && covered(c, j, step, nodes) && j.State == row.Waiting:
 		return state.Because(state.WhyHeldSoon) // the hold was requested just now
@@ -205,7 +205,7 @@ func bring(c *state.Core, j *state.Job, step int, nodes []string) {
 			g.LetIn = []string{user}
 		}
 	}
-	if g.Merge && len(state.Common(nodes, j.Gave)) > 0 {
+	if g.Merge && len(msg.Common(nodes, j.Gave)) > 0 {
 		g.GaveBack = j.GaveAt
 	}
 	partition := slurm.PartitionOf(j)
@@ -267,12 +267,12 @@ func SettleGrow(c *state.Core, j *state.Job, p *state.Pending, o msg.Outcome) {
 func covered(c *state.Core, j *state.Job, step int, nodes []string) bool {
 	until := c.Now.Add(time.Duration(slurm.Reach(c, j, c.Now.Unix()))*time.Second + time.Minute)
 	for _, r := range c.Reservations {
-		if own, ours := state.ParseHold(r); (!ours || own.Job != j.BaseID() || own.Step != step) && !c.Reached(c.Now, r.End) && r.Start.Before(until) && len(state.Common(nodes, r.Nodes)) > 0 {
+		if own, ours := state.ParseHold(r); (!ours || own.Job != j.BaseID() || own.Step != step) && !c.Reached(c.Now, r.End) && r.Start.Before(until) && len(msg.Common(nodes, r.Nodes)) > 0 {
 			return true
 		}
 	}
 	for _, r := range c.StuckHolds { // until the hold is given up
-		if len(state.Common(nodes, r.Nodes)) > 0 {
+		if len(msg.Common(nodes, r.Nodes)) > 0 {
 			return true
 		}
 	}

@@ -82,7 +82,7 @@ func promisedSince(c *state.Core, j *state.Job) *state.Job {
 		}
 		for i := other.Step; i < len(other.Plan); i++ {
 			for _, step := range j.Plan {
-				if max(step.Start, other.Plan[i].Start) < min(step.End, other.Plan[i].End) && len(state.Common(step.Nodes, other.Plan[i].Nodes)) > 0 {
+				if max(step.Start, other.Plan[i].Start) < min(step.End, other.Plan[i].End) && len(msg.Common(step.Nodes, other.Plan[i].Nodes)) > 0 {
 					return other
 				}
 			}

@@ -87,7 +87,7 @@ func observeHeld(c *state.Core, s *state.Snapshot, j *state.Job) {
 		}
 	}
 	slices.SortFunc(held[1:], func(a, b msg.Part) int { return int(a.ID) - int(b.ID) })
-	if slices.EqualFunc(j.Held, held, func(a, b msg.Part) bool { return a.ID == b.ID && state.SameSet(a.Nodes, b.Nodes) }) {
+	if slices.EqualFunc(j.Held, held, func(a, b msg.Part) bool { return a.ID == b.ID && msg.SameSet(a.Nodes, b.Nodes) }) {
 		return
 	}
 	if len(j.Held) > 0 {
@@ -143,7 +143,7 @@ func Began(c *state.Core, s *state.Snapshot, j *state.Job, r *slurmctl.Job) {
 	if j.Inferred && len(j.Plan) == 0 {
 		return // FollowPlans plans it once the steps of all other jobs found running are known
 	}
-	if len(j.Plan) == 0 || planned != start.Unix() || !state.SameSet(j.Plan[0].Nodes, j.Nodes()) {
+	if len(j.Plan) == 0 || planned != start.Unix() || !msg.SameSet(j.Plan[0].Nodes, j.Nodes()) {
 		const why = "it started at another time than planned"
 		if unfit := Refit(c, s, j, s.Taken.Unix(), why); unfit != "" && len(j.Plan) > 0 {
 			was := int64(0)

@@ -325,14 +325,14 @@ func rivals(c *state.Core, j *state.Job) (all []*state.Job) {
 
 // sameNodes reports whether two plans have the same nodes from a step on.
 func sameNodes(a, b []msg.PlannedStep, from int) bool {
-	return len(a) == len(b) && slices.EqualFunc(a[from:], b[from:], func(x, y msg.PlannedStep) bool { return state.SameSet(x.Nodes, y.Nodes) })
+	return len(a) == len(b) && slices.EqualFunc(a[from:], b[from:], func(x, y msg.PlannedStep) bool { return msg.SameSet(x.Nodes, y.Nodes) })
 }
 
 // clash reports whether coming steps of two running jobs have nodes in common at the same time.
 func clash(a, b *state.Job) bool {
 	return slices.ContainsFunc(a.Plan[a.Step:], func(x msg.PlannedStep) bool {
 		return slices.ContainsFunc(b.Plan[b.Step:], func(y msg.PlannedStep) bool {
-			return x.Start < y.End && y.Start < x.End && len(state.Common(x.Nodes, y.Nodes)) > 0
+			return x.Start < y.End && y.Start < x.End && len(msg.Common(x.Nodes, y.Nodes)) > 0
 		})
 	})
 }
@@ -379,7 +379,7 @@ func waitFor(c *state.Core, j *state.Job) (all []*state.Job) {
 		if other == j || !other.Runs() || other.Busy || len(other.Plan) != len(other.Profile) {
 			continue
 		}
-		if slices.ContainsFunc(other.Plan[other.Step:], func(p msg.PlannedStep) bool { return len(state.Common(p.Nodes, have)) > 0 }) {
+		if slices.ContainsFunc(other.Plan[other.Step:], func(p msg.PlannedStep) bool { return len(msg.Common(p.Nodes, have)) > 0 }) {
 			all = append(all, other)
 		}
 	}

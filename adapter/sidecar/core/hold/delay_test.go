@@ -176,7 +176,7 @@ func TestFreedStay(t *testing.T) {
 		}
 		for _, g := range greedy {
 			for _, s := range g.Plan {
-				if s.Start < b.s.Taken.Add(8*time.Hour).Unix() && len(state.Common(s.Nodes, freed)) > 0 {
+				if s.Start < b.s.Taken.Add(8*time.Hour).Unix() && len(msg.Common(s.Nodes, freed)) > 0 {
 					t.Errorf("%s: job %d is planned on %v", step, g.SlurmID, s.Nodes)
 				}
 			}

@@ -202,7 +202,7 @@ func Confirmed(c *state.Core, s *state.Snapshot, j *state.Job, now int64) bool {
 			continue
 		}
 		r, ok := HoldFor(c, j, h.Step)
-		if !ok || !state.SameSet(r.Nodes, h.Nodes) || !c.ReachedSecond(max(h.Start, now), r.Start.Unix()) {
+		if !ok || !msg.SameSet(r.Nodes, h.Nodes) || !c.ReachedSecond(max(h.Start, now), r.Start.Unix()) {
 			return false
 		}
 		since := c.HeldSince[r.Name]

@@ -258,7 +258,7 @@ func KeepsFreed(c *state.Core, do msg.Command) bool {
 		return false
 	}
 	for _, h := range c.Delays.Jobs {
-		if plan.KeepsNodes(c, h, c.Now) && plan.IsFreed(c, h, c.Now) && len(state.Common(h.Nodes, c.Reservations[change.Name].Nodes)) > 0 {
+		if plan.KeepsNodes(c, h, c.Now) && plan.IsFreed(c, h, c.Now) && len(msg.Common(h.Nodes, c.Reservations[change.Name].Nodes)) > 0 {
 			return true
 		}
 	}
@@ -309,10 +309,10 @@ func adjusted(c *state.Core, r slurmctl.Reservation, h state.Hold, now int64, ex
 		u.End, change = time.Unix(h.End+early, 0), true
 		r.End = u.End
 	}
-	if !state.SameSet(r.Nodes, h.Nodes) {
+	if !msg.SameSet(r.Nodes, h.Nodes) {
 		u.Nodes, r.Nodes, change = h.Nodes, h.Nodes, true
 	}
-	if !state.SameSet(r.Users, h.Users) { // it was opened for an expander that did not come
+	if !msg.SameSet(r.Users, h.Users) { // it was opened for an expander that did not come
 		u.Users, r.Users, change = h.Users, h.Users, true
 	}
 	return r, u, change

@@ -31,7 +31,7 @@ func WatchPower(c *state.Core, s *state.Snapshot) {
 	nodes := slurmctl.CompressNodes(failed)
 	c.Log.WithField("nodes", nodes).Warn("nodes did not power up, looking for others")
 	for _, j := range c.Active {
-		if mine := state.Common(failed, j.Planned()); len(mine) > 0 {
+		if mine := msg.Common(failed, j.Planned()); len(mine) > 0 {
 			c.Event(j, "nodes did not come up", map[string]any{"nodes": slurmctl.CompressNodes(mine)})
 		}
 	}
@@ -89,7 +89,7 @@ func watchPower(p *state.Power, s *state.Snapshot) (failed []string) {
 // whether the hold waits for nodes that are not on.
 func toSwitch(p *state.Power, s *state.Snapshot, h state.Hold, held []string, now time.Time) (off, on []string, waits bool) {
 	left := time.Unix(h.Start, 0).Sub(now)
-	for _, name := range state.Common(h.Nodes, held) {
+	for _, name := range msg.Common(h.Nodes, held) {
 		i, known := s.Index[name]
 		if !known || !s.Nodes[i].Usable() || s.InUse[name] {
 			continue

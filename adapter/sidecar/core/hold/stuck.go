@@ -118,7 +118,7 @@ func CanGive(c *state.Core, j *state.Job, nodes []string) []string {
 // Touched returns the nodes of all companions that have a node of the surplus.
 func Touched(held []msg.Part, surplus []string) (all []string) {
 	for _, p := range held[1:] {
-		if len(state.Common(p.Nodes, surplus)) > 0 {
+		if len(msg.Common(p.Nodes, surplus)) > 0 {
 			all = append(all, p.Nodes...)
 		}
 	}

@@ -123,11 +123,11 @@ func KeepsLent(c *state.Core, j *state.Job, next *msg.PlannedStep, surplus []str
 		held := slices.Clone(j.Held)
 		slices.Reverse(held)
 		slices.SortStableFunc(held, func(a, b msg.Part) int { // first those that have nodes of the next step: they go as a whole
-			return cmp.Compare(min(len(state.Common(b.Nodes, next.Nodes)), 1), min(len(state.Common(a.Nodes, next.Nodes)), 1))
+			return cmp.Compare(min(len(msg.Common(b.Nodes, next.Nodes)), 1), min(len(msg.Common(a.Nodes, next.Nodes)), 1))
 		})
 		for _, p := range held {
 			more := msg.Without(p.Nodes, next.Nodes) // the next step may have some of these nodes
-			if p.Step == follow.LentStep && len(state.Common(more, surplus)) == len(more) && len(more)+len(parts)+least <= adopt.MostOf(j, j.Step+1) {
+			if p.Step == follow.LentStep && len(msg.Common(more, surplus)) == len(more) && len(more)+len(parts)+least <= adopt.MostOf(j, j.Step+1) {
 				parts = append(parts, more...)
 			}
 		}

@@ -135,7 +135,7 @@ func rounded(m *state.Managing, j *state.Job, list []string, nodes int) ([]strin
 		}
 		seen[i] = true
 		part := j.Held[i].Nodes
-		if len(state.Common(part, list)) < len(part) || !can[name] {
+		if len(msg.Common(part, list)) < len(part) || !can[name] {
 			continue
 		}
 		all = append(all, part...)
@@ -394,7 +394,7 @@ func distribute(m *state.Managing, partition string) bool {
 			continue
 		}
 		if o := follow.OfferAt(j); o != nil && o.Demands() {
-			st.Coming += len(state.Common(o.Wanted(), j.Nodes()))
+			st.Coming += len(msg.Common(o.Wanted(), j.Nodes()))
 		}
 		one.Held = one.Held || !mayAsk(m, j)
 		jobs, st.Jobs = append(jobs, j), append(st.Jobs, one)

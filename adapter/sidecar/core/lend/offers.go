@@ -100,7 +100,7 @@ func demanded(c *state.Core, j *state.Job) *api.Demand {
 	if o == nil || !o.Demands() {
 		return nil
 	}
-	leaving := state.Common(o.Wanted(), j.Nodes())
+	leaving := msg.Common(o.Wanted(), j.Nodes())
 	if len(leaving) == 0 {
 		return nil
 	}

@@ -15,3 +15,20 @@ func Without(a, b []string) []string {
 	}
 	return nil
 }
+
+// Common returns the members of a that are in b, in a's order.
+func Common(a, b []string) []string {
+	in := SetOf(b)
+	var both []string
+	for _, x := range a {
+		if in[x] {
+			both = append(both, x)
+		}
+	}
+	return both
+}
+
+// SameSet reports whether a and b have the same members. Neither list may repeat a member.
+func SameSet(a, b []string) bool {
+	return len(a) == len(b) && len(Without(a, b)) == 0
+}

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/evoslurm/evoslurm/adapter/sidecar/core/msg"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/slurm"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/state"
 )
@@ -42,7 +43,7 @@ func KeepsNodes(c *state.Core, h *state.HeldUp, now time.Time) bool {
 // KeepsAny reports whether any of these nodes are kept for stock jobs before a Unix second.
 func KeepsAny(c *state.Core, nodes []string, until int64) bool {
 	for _, h := range c.Delays.Jobs {
-		if KeepsNodes(c, h, c.Now) && h.From < until && len(state.Common(nodes, h.Nodes)) > 0 {
+		if KeepsNodes(c, h, c.Now) && h.From < until && len(msg.Common(nodes, h.Nodes)) > 0 {
 			return true
 		}
 	}

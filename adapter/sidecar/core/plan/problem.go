@@ -109,7 +109,7 @@ func pinned(c *state.Core, s *state.Snapshot, nodes []int, origin int64) []plann
 			}
 			names := step.Nodes
 			if j.Kept != nil && i >= j.Step {
-				names = state.Common(j.Nodes(), names)
+				names = msg.Common(j.Nodes(), names)
 			}
 			n := len(slurm.Local(s, nodes, names))
 			used = used || n > 0

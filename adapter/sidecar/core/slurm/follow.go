@@ -21,7 +21,7 @@ func Promised(c *state.Core, j *state.Job, now int64) []msg.PlannedStep {
 	}
 	all := make([]msg.PlannedStep, len(steps))
 	for i, step := range steps {
-		all[i] = msg.PlannedStep{Start: step.Start, End: step.End + late, Nodes: state.Common(have, step.Nodes)}
+		all[i] = msg.PlannedStep{Start: step.Start, End: step.End + late, Nodes: msg.Common(have, step.Nodes)}
 	}
 	return all
 }

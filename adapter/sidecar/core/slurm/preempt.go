@@ -27,7 +27,7 @@ func WaitsForLower(c *state.Core, s *state.Snapshot, j *state.Job) string {
 	for i := range s.Jobs {
 		r := &s.Jobs[i]
 		if r.State == slurmctl.Running && c.Owner(r.ID) == nil && preemption.Suspends(r.Partition, r.QOS, j.Record.Partition, j.Record.QOS) &&
-			len(state.Common(r.NodeList, j.Plan[0].Nodes)) > 0 {
+			len(msg.Common(r.NodeList, j.Plan[0].Nodes)) > 0 {
 			return fmt.Sprintf("planned for the end of job %d: Slurm would suspend it for a job of %s, but not for an evolving one", r.ID, j.Record.Partition)
 		}
 	}
@@ -46,7 +46,7 @@ func FreeFor(c *state.Core, s *state.Snapshot, names []string, r *slurmctl.Job) 
 	yielded, kept := msg.Set{}, msg.Set{}
 	for i := range s.Jobs {
 		other := &s.Jobs[i]
-		if len(other.NodeList) == 0 || len(state.Common(other.NodeList, names)) == 0 {
+		if len(other.NodeList) == 0 || len(msg.Common(other.NodeList, names)) == 0 {
 			continue
 		}
 		if c.Owner(other.ID) == nil && other.State == slurmctl.Running && preemption.Yields(other.Partition, other.QOS, r.Partition, r.QOS) {
