@@ -15,7 +15,7 @@ import (
 const (
 	MostHoldsOfJob = 50
 	LedgerAge      = 400 * 24 * time.Hour // a year, and time to report it
-	mostOfUser     = 20_000               // rows of holds, and of delays
+	mostOfUser     = 20_000               // rows of holds, of promises, and of delays
 	mostOfAll      = 200_000
 	mostOpen       = 1000
 )
@@ -223,6 +223,8 @@ func (s *Store) Prune(ctx context.Context, now time.Time) error {
 		{`DELETE FROM delays WHERE since < ?`, []any{before}},
 		{`DELETE FROM holds WHERE id IN (SELECT id FROM (SELECT h.id, row_number() OVER (PARTITION BY j.uid ORDER BY h.id DESC) AS n, row_number() OVER (ORDER BY h.id DESC) AS total
 			FROM holds h JOIN jobs j ON j.id = h.job WHERE h.ended > 0) WHERE n > ? OR total > ?)`, []any{mostOfUser, mostOfAll}},
+		{`DELETE FROM promises WHERE (job, step) IN (SELECT job, step FROM (SELECT p.job, p.step, row_number() OVER (PARTITION BY j.uid ORDER BY p.job DESC, p.step DESC) AS n,
+			row_number() OVER (ORDER BY p.job DESC, p.step DESC) AS total FROM promises p JOIN jobs j ON j.id = p.job WHERE p.outcome <> '') WHERE n > ? OR total > ?)`, []any{mostOfUser, mostOfAll}},
 		{`DELETE FROM delays WHERE (slurm_id, submitted) IN (SELECT slurm_id, submitted FROM (SELECT slurm_id, submitted, row_number() OVER (PARTITION BY uid ORDER BY since DESC) AS n,
 			row_number() OVER (ORDER BY since DESC) AS total FROM delays) WHERE n > ? OR total > ?)`, []any{mostOfUser, mostOfAll}},
 	} {

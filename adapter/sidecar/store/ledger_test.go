@@ -128,6 +128,24 @@ func TestLedgerIsBounded(t *testing.T) {
 }
 
 // TestPrune: rows that are too old go, and only those.
+// TestPruneOfUser holds that no user has more than a share of the promises, however many steps his jobs have.
+func TestPruneOfUser(t *testing.T) {
+	ctx, s := context.Background(), open(t, filepath.Join(t.TempDir(), "db"))
+	job := sample(7)
+	if err := s.AddJob(ctx, job); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.on().ExecContext(ctx, `WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < ?)
+		INSERT INTO promises SELECT ?, i, 1, 2, 0, 0, 0, 0, 0, iif(i = 1, '', 'kept'), '', '' FROM n`, mostOfUser+10, job.ID); err != nil {
+		t.Fatal(err)
+	}
+	err := s.Prune(ctx, time.Unix(0, 0))
+	promises, err2 := s.Promises(ctx, job.ID)
+	if err != nil || err2 != nil || len(promises) != mostOfUser+1 {
+		t.Errorf("%d promises are left, want %d: %v, %v", len(promises), mostOfUser+1, err, err2)
+	}
+}
+
 func TestPrune(t *testing.T) {
 	ctx, s := context.Background(), open(t, filepath.Join(t.TempDir(), "db"))
 	job, at := sample(7), time.Unix(1_800_000_000, 0)
