@@ -50,13 +50,19 @@ func checkState(c *state.Core, j *state.Job, bad func(j *state.Job, format strin
 		bad(j, "there are %d steps", len(j.Profile))
 	case j.State == row.Waiting && j.Last():
 		bad(j, "waits after its last step")
-	case len(j.Plan) != 0 && len(j.Plan) != len(j.Profile) && !j.Lapsed() && j.State != row.Waiting && !(j.State == row.Starting && len(j.Plan) == 1):
+	case len(j.Plan) != 0 && len(j.Plan) != len(j.Profile) && !j.Lapsed() && j.State != row.Waiting && !lapsedAtStart(j):
 		bad(j, "the plan has %d steps", len(j.Plan))
 	case j.Mode != state.BehaviourOf(drivemode.Mode(j.Drive), state.FactsOf(c, j)):
 		bad(j, "has another row of the drive table than its mode and site have")
 	case c.ByID[j.BaseID()] == nil: // the entry may belong to another job, see replaced
 		bad(j, "is not found by its base job")
 	}
+}
+
+// lapsedAtStart reports whether the promise of a job lapsed while Slurm was starting it. If that start failed, the next
+// cycle plans the whole job again.
+func lapsedAtStart(j *state.Job) bool {
+	return len(j.Plan) == 1 && (j.State == row.Starting || j.State == row.Queued && j.NeedsReplan)
 }
 
 // checkPlan checks the order and the nodes of a job's planned steps.
