@@ -47,7 +47,7 @@ type App struct {
 	Demand   *Demand // or this
 	Refusals int     // of its changes
 
-	Peaks bool // it may begin on the nodes of its largest step: everything was released
+	PeaksFrom time.Duration // from when on it may begin on the nodes of its largest step: everything was released; 0: never
 
 	Steps  []Begun  // what became of it
 	Asking bool     // its step is over: it asks for the next

@@ -36,9 +36,7 @@ func (h *history) off(words []string) error {
 		}
 		d.By, d.At = "root", h.s.Cluster.Now().Truncate(time.Second)
 		h.s.Config.Drain = d.Text()
-		for _, a := range h.apps {
-			a.Peaks = a.Peaks || d.As == "peak" && len(a.Steps) == 0
-		}
+		h.peaks(d)
 	}
 	h.calmFrom = max(h.calmFrom, h.s.Cluster.Elapsed()+5*time.Minute)
 	if h.s.Running() {
@@ -78,15 +76,22 @@ func (h *history) checkOff() error {
 	return nil
 }
 
+// peaks notes that jobs which begin from now on may do so on the nodes of their largest steps.
+func (h *history) peaks(d config.Drained) {
+	for _, a := range h.apps {
+		if a.PeaksFrom == 0 && d.As == "peak" {
+			a.PeaksFrom = h.s.Cluster.Elapsed()
+		}
+	}
+}
+
 // direct releases everything without the sidecar.
 func (h *history) direct(words []string) error {
 	d, err := config.Drain(strings.Join(append([]string{"release"}, words...), " ")).Parse()
 	if err != nil {
 		return err
 	}
-	for _, a := range h.apps {
-		a.Peaks = a.Peaks || d.As == "peak" && len(a.Steps) == 0
-	}
+	h.peaks(d)
 	client := model{h.s.Cluster.Client(slurmsim.Root)}
 	h.s.Cluster.Go(func(*slurmsim.Process) {
 		site, err := release.Look(context.Background(), client, "root", true)

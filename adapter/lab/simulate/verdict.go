@@ -18,7 +18,7 @@ func (a *App) judged() (wrong []string) {
 	for _, b := range a.Steps[a.First:] {
 		if b.Step > len(a.Profile) {
 			wrong = append(wrong, fmt.Sprintf("%s began step %d, and has %d", a.Name, b.Step, len(a.Profile)))
-		} else if want := a.Profile[b.Step-1].Nodes; !a.within(b.Step, b.Nodes) && !(b.Bound && b.Nodes == 2 && want == 1) && !a.standsIn(b) && !a.withFailed(b) && !a.beganAsBefore(b) && !(a.Peaks && b.Step == 1 && b.Nodes == a.Profile.Peak()) {
+		} else if want := a.Profile[b.Step-1].Nodes; !a.within(b.Step, b.Nodes) && !(b.Bound && b.Nodes == 2 && want == 1) && !a.standsIn(b) && !a.withFailed(b) && !a.beganAsBefore(b) && !(a.PeaksFrom > 0 && b.At >= a.PeaksFrom && b.Step == 1 && b.Nodes == a.Profile.Peak()) {
 			wrong = append(wrong, fmt.Sprintf("%s began step %d on %d nodes, want %d", a.Name, b.Step, b.Nodes, want))
 		}
 	}
