@@ -37,11 +37,12 @@ var administrators = map[string]string{
 	"evosctl next":                    `evosbatch --wait --output=/dev/null --profile=1@1m,2@1m --wrap 'eval "$(evosctl next)"'`,
 }
 
-// tried are the commands of these pages that are not ours, and what runs them.
+// tried are the commands of these pages that are not ours, or that other tests type, and what runs them.
 var tried = map[string]string{
 	"make": "everything", "make && make install": "TestInstall", "make packages": "make try-packages", "make try-packages": "itself", "make crash": "itself", "make load": "itself",
 	"systemctl daemon-reload && systemctl enable --now evoslurmd": "systemd-analyze verify, in make try-packages", "systemctl enable --now evoslurm-observed.timer": "systemd-analyze verify, in make try-packages",
-	"make sites": "itself",
+	"make sites":    "itself",
+	"evosctl drain": "TestRunbook", "evosctl resume": "TestRunbook", "evosctl release-all": "TestRunbook", "evosctl release-all --direct": "TestRunbook",
 	"apt install ./evoslurm_*.deb ./evoslurm-client_*.deb": "make try-packages", "dnf install evoslurm-*.rpm": "make try-packages",
 	"editor /etc/evoslurm/evoslurm.yaml": "make try-packages", "systemctl enable --now evoslurmd.socket evoslurmd": "systemd-analyze verify, in make try-packages",
 	"spack repo add contrib/spack/spack_repo/evoslurm": "by hand", "spack install evoslurm": "by hand",
