@@ -21,9 +21,12 @@ var pingFeatures = []feature{
 			next := w.start(slurmsim.Job{Nodes: 1, NodeList: []string{"n2"}})
 			w.sleep(5 * time.Second)
 			if w.job(next).State == slurmctl.Pending {
-				w.must(w.Contact(w.ctx, []string{"n2"}))
-				w.sleep(2 * time.Second)
-				w.must(w.KeepUp(w.ctx, []string{"n2"}))
+				for try := 0; try < 5 && w.job(next).State == slurmctl.Pending; try++ { // on a loaded machine the node may answer late
+					w.must(w.Contact(w.ctx, []string{"n2"}))
+					w.sleep(2 * time.Second)
+					w.must(w.KeepUp(w.ctx, []string{"n2"}))
+					w.sleep(5 * time.Second)
+				}
 				w.until(next, slurmctl.Running)
 				return
 			}
