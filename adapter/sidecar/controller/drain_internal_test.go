@@ -4,29 +4,17 @@ import (
 	"context"
 	"errors"
 	"os"
-	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/evoslurm/evoslurm/adapter/api"
 	"github.com/evoslurm/evoslurm/adapter/internal/config"
-	"github.com/evoslurm/evoslurm/adapter/sidecar/store"
-	"github.com/evoslurm/evoslurm/slurmctl"
 )
 
 // TestDrain: what evosctl said of a sidecar that was down counts when it starts, and a damaged file drains it; what an
 // operator sets outlives it, until it is resumed. What the configuration says is changed there.
 func TestDrain(t *testing.T) {
-	dir := t.TempDir()
-	cfg := config.Default()
-	cfg.Database, cfg.Slurm.Bin, cfg.Recorder.MiB, cfg.Strategies.Dir = filepath.Join(dir, "db"), dir, 0, ""
-	log, _ := quiet()
-	st, err := store.Open(t.Context(), cfg.Database)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer st.Close()
+	cfg, st := alone(t)
 	inFile := cfg
 	inFile.Drain = "drain"
 	for _, s := range []struct {
@@ -60,31 +48,22 @@ func TestDrain(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		c, err := New(s.cfg, &slurmctl.Client{Dir: dir, Timeout: time.Second}, st, log, "1")
-		if err != nil {
-			t.Fatal(err)
-		}
-		ctx, stop := context.WithCancel(t.Context())
-		ended := make(chan error)
-		go func() { ended <- c.Run(ctx) }()
-		if s.do != nil {
-			if err := s.do(c); err != nil {
-				t.Errorf("%s: %v", s.name, err)
-			}
-		}
 		words := ""
-		if got, _ := c.Status(ctx); got.Drain != nil {
-			words = got.Drain.Words
-		}
+		live(t, s.cfg, st, func(ctx context.Context, c *Controller) {
+			if s.do != nil {
+				if err := s.do(c); err != nil {
+					t.Errorf("%s: %v", s.name, err)
+				}
+			}
+			if got, _ := c.Status(ctx); got.Drain != nil {
+				words = got.Drain.Words
+			}
+		})
 		if !strings.HasPrefix(words, s.want) || (words == "") != (s.want == "") {
 			t.Errorf("%s: %q, want %q", s.name, words, s.want)
 		}
 		if _, err := os.Stat(config.DrainFile(cfg.Database)); err == nil {
 			t.Errorf("%s: the file is left", s.name)
-		}
-		stop()
-		if err := <-ended; err != nil {
-			t.Error(err)
 		}
 	}
 }

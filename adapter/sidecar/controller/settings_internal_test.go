@@ -3,7 +3,6 @@ package controller
 import (
 	"context"
 	"errors"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -11,44 +10,12 @@ import (
 	"github.com/evoslurm/evoslurm/adapter/api"
 	"github.com/evoslurm/evoslurm/adapter/internal/config"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/store"
-	"github.com/evoslurm/evoslurm/slurmctl"
 )
 
 // TestSettings: what an operator sets counts at once and outlives the sidecar, until he takes it back or
 // the configuration's value changes. Half a change is none.
 func TestSettings(t *testing.T) {
-	dir := t.TempDir()
-	cfg := config.Default()
-	cfg.Database, cfg.Slurm.Bin, cfg.Recorder.MiB, cfg.Strategies.Dir = filepath.Join(dir, "db"), dir, 0, ""
-	log, _ := quiet()
-	st, err := store.Open(t.Context(), cfg.Database)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer st.Close()
-	// live runs a sidecar with a configuration, and returns max_delay and max_holds as they count at its end.
-	live := func(cfg config.Config, f func(c *Controller)) (delay, holds string) {
-		t.Helper()
-		c, err := New(cfg, &slurmctl.Client{Dir: dir, Timeout: time.Second}, st, log, "1")
-		if err != nil {
-			t.Fatal(err)
-		}
-		ctx, stop := context.WithCancel(t.Context())
-		ended := make(chan error)
-		go func() { ended <- c.Run(ctx) }()
-		f(c)
-		if err := c.change(ctx, "", func(now, _ config.Config) (map[string]string, error) {
-			delay, holds = now.Text("max_delay"), now.Text("max_holds")
-			return nil, nil
-		}); err != nil {
-			t.Error(err)
-		}
-		stop()
-		if err := <-ended; err != nil {
-			t.Error(err)
-		}
-		return delay, holds
-	}
+	cfg, st := alone(t)
 	set := func(c *Controller, texts map[string]string) error {
 		return c.change(t.Context(), "alice", func(config.Config, config.Config) (map[string]string, error) { return texts, nil })
 	}
@@ -77,10 +44,17 @@ func TestSettings(t *testing.T) {
 		{"nothing left", cfg, func(*Controller) error { return nil }, "", "1h0m0s", "100", ""},
 	} {
 		before := latest(t, st)
-		delay, holds := live(s.cfg, func(c *Controller) {
+		delay, holds := "", ""
+		live(t, s.cfg, st, func(ctx context.Context, c *Controller) {
 			err := s.do(c)
 			if (err != nil || s.fails != "") && !fails(err, s.fails) {
 				t.Errorf("%s: %v, want %q", s.name, err, s.fails)
+			}
+			if err := c.change(ctx, "", func(now, _ config.Config) (map[string]string, error) {
+				delay, holds = now.Text("max_delay"), now.Text("max_holds")
+				return nil, nil
+			}); err != nil {
+				t.Error(err)
 			}
 		})
 		if delay != s.delay || holds != s.holds {
