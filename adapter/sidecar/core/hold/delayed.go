@@ -53,7 +53,7 @@ func bookDelay(c *state.Core, s *state.Snapshot, p *slurm.Placed, seconds int64)
 	case seconds < leastDelay, d != nil && seconds < d.Seconds+leastDelay:
 		return
 	case d == nil:
-		if len(c.Delays.Late) >= plan.MostHeldUp {
+		if len(c.Delays.Late) >= plan.MostHeldUp || lateOf(c, r.UID) >= plan.MostOfUser {
 			return
 		}
 		d = &row.Delay{Since: s.Taken, Stock: row.Stock{SlurmID: uint32(r.ID), Submitted: r.SubmitTime, User: r.User, UID: r.UID, Account: r.Account, QOS: r.QOS, Partition: r.Partition}}
@@ -62,6 +62,16 @@ func bookDelay(c *state.Core, s *state.Snapshot, p *slurm.Placed, seconds int64)
 	d.Seconds, d.Could = seconds, time.Unix(p.Start, 0)
 	d.Hold, d.Job = inTheWay(c, s, p)
 	c.Emit(msg.SaveDelay{*d})
+}
+
+// lateOf counts a user's jobs that are booked and wait.
+func lateOf(c *state.Core, uid uint32) (n int) {
+	for _, d := range c.Delays.Late {
+		if d.UID == uid {
+			n++
+		}
+	}
+	return n
 }
 
 // inTheWay returns the first hold on the nodes that a job would get without holds, and the row of the hold's job.
