@@ -18,7 +18,7 @@ import (
 // says so. They look seldom, each job at another time: slurmctld has thousands of jobs.
 
 const (
-	firstLook = 5 * time.Second // and up to twice as long
+	firstLook = 5 * time.Second // and up to twice as long; then with the next attempt to reach the sidecar
 	nextLooks = time.Minute
 )
 
