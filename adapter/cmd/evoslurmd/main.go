@@ -69,6 +69,8 @@ makes it read its configuration again, also while it waits.`,
 	flags.String("log-level", "", "log level: error, warn, info, debug, or trace")
 	flags.String("log-format", "", "log format: text or json")
 	flags.String("database", "", "path of the sqlite database")
+	flags.Bool("mask", false, "with mode: observe, record no names of users, accounts, QOS, and jobs")
+	flags.Lookup("mask").Annotations = map[string][]string{config.KeyOf: {"observe.mask"}}
 	return cmd
 }
 

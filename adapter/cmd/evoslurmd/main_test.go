@@ -16,7 +16,9 @@ import (
 	"net/http/httptest"
 	"net/url"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -25,6 +27,9 @@ import (
 
 	"github.com/evoslurm/evoslurm/adapter/api"
 	"github.com/evoslurm/evoslurm/adapter/internal/config"
+	"github.com/evoslurm/evoslurm/adapter/sidecar/core/msg"
+	"github.com/evoslurm/evoslurm/adapter/sidecar/observed"
+	"github.com/evoslurm/evoslurm/slurmctl"
 )
 
 // two is a Backend with a job of root's and one of daemon's, the uid 1.
@@ -208,5 +213,41 @@ func TestPageByTLS(t *testing.T) {
 	cfg.Certificate = ""
 	if _, err := listenWeb(cfg, []net.Listener{open}, server, log); err == nil || !strings.Contains(err.Error(), "reached from other machines") {
 		t.Errorf("without TLS, for everybody: %v", err)
+	}
+}
+
+// TestMask checks that with --mask the record of a user's job has no name, whatever the file of the configuration says.
+func TestMask(t *testing.T) {
+	dir := t.TempDir()
+	file := filepath.Join(dir, "evoslurm.yaml")
+	if err := os.WriteFile(file, []byte("mode: observe\nobserve: {mask: false, dir: "+dir+"/observed}\nread: own\noperators: {users: [alice]}\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, masked := range []bool{false, true} {
+		cmd, begun := command(), time.Now()
+		if err := cmd.ParseFlags([]string{"--config=" + file, "--mask=" + strconv.FormatBool(masked)}); err != nil {
+			t.Fatal(err)
+		}
+		cfg, _, err := config.Load(cmd.Flags())
+		if err != nil {
+			t.Fatal(err)
+		}
+		w, err := observed.NewWatcher(cfg, "v1", begun)
+		if err != nil {
+			t.Fatal(err)
+		}
+		job := slurmctl.Job{ID: 7, ArrayJobID: 7, ArrayTasks: 1, Name: "job of alice", User: "alice", Account: "alice", Partition: "main", State: slurmctl.Pending, NumNodes: 1}
+		w.See(begun, 0, msg.Observation{Nodes: []slurmctl.Node{{Name: "n1"}}, Jobs: []slurmctl.Job{job}, Reservations: []slurmctl.Reservation{{Name: "alice", Users: []string{"alice"}}}})
+		if err := w.Close(); err != nil {
+			t.Fatal(err)
+		}
+		days, err := observed.Days(cfg.ObserveDir())
+		if err != nil || len(days) != 1 {
+			t.Fatal(days, err)
+		}
+		out, err := exec.CommandContext(t.Context(), "zcat", days[0].Files[len(days[0].Files)-1]).Output()
+		if named := strings.Contains(string(out), "alice"); err != nil || named == masked || !strings.Contains(string(out), `"job"`) {
+			t.Errorf("masked %v: %v\n%s", masked, err, out)
+		}
 	}
 }

@@ -6,5 +6,6 @@
 //
 // The variable of a key is its name in capitals, dots as underscores:
 // log.level is EVOSLURM_LOG_LEVEL. Lists are comma-separated there. A flag
-// that bears a key's name with dashes (--log-level) sets it.
+// that bears a key's name with dashes (--log-level) sets it, and so does a flag
+// that KeyOf annotates.
 package config

@@ -25,8 +25,11 @@ func AddFlag(flags *pflag.FlagSet) {
 	flags.String("config", "", "configuration file (default $EVOSLURM_CONFIG, else "+DefaultFile+")")
 }
 
+// KeyOf annotates a flag that sets a key of another name.
+const KeyOf = "key"
+
 // Load reads the configuration: defaults, file, variables, and the given flags that have a key's
-// name (nil for no flags). It also returns the file that was read, or "".
+// name or KeyOf (nil for no flags). It also returns the file that was read, or "".
 func Load(flags *pflag.FlagSet) (Config, string, error) {
 	v := viper.New()
 	v.SetEnvPrefix(envPrefix)
@@ -35,14 +38,9 @@ func Load(flags *pflag.FlagSet) (Config, string, error) {
 	known := Default().values()
 	for key, value := range known {
 		v.SetDefault(key, value)
-		if flags == nil {
-			continue
-		}
-		if f := flags.Lookup(strings.NewReplacer(".", "-", "_", "-").Replace(key)); f != nil {
-			if err := v.BindPFlag(key, f); err != nil {
-				return Config{}, "", err
-			}
-		}
+	}
+	if err := bind(v, flags, known); err != nil {
+		return Config{}, "", err
 	}
 	file, err := readFile(v, flags, known)
 	if err != nil {
@@ -57,6 +55,27 @@ func Load(flags *pflag.FlagSet) (Config, string, error) {
 		return Config{}, "", fmt.Errorf("%s: %w", where, err)
 	}
 	return c, file, nil
+}
+
+// bind lets flags set their keys.
+func bind(v *viper.Viper, flags *pflag.FlagSet, known map[string]any) (err error) {
+	if flags == nil {
+		return nil
+	}
+	keys := map[string]string{} // by flag
+	for key := range known {
+		keys[strings.NewReplacer(".", "-", "_", "-").Replace(key)] = key
+	}
+	flags.VisitAll(func(f *pflag.Flag) {
+		key := keys[f.Name]
+		if of := f.Annotations[KeyOf]; len(of) > 0 {
+			key = of[0]
+		}
+		if key != "" {
+			err = errors.Join(err, v.BindPFlag(key, f))
+		}
+	})
+	return err
 }
 
 // decode returns the values as a configuration, or what is wrong with them.
