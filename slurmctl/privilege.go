@@ -43,3 +43,9 @@ func parsePrivileges(out string) Privileges {
 func (p Privileges) See(user, account string) bool {
 	return p.all[user] || account != "" && slices.Contains(p.accounts[user], account)
 }
+
+// MakeOperator says how an administrator makes an account one of Slurm's operators. sacctmgr (22.05) modifies nothing
+// for an account that slurmdbd does not know, and leaves the level of one that it knows when it adds an association.
+func MakeOperator(name string) string {
+	return "sacctmgr add user " + name + " account=root adminlevel=operator (if slurmdbd has it: sacctmgr modify user " + name + " set adminlevel=operator)"
+}

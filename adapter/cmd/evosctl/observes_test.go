@@ -17,7 +17,8 @@ func TestSight(t *testing.T) {
 	}{
 		{false, slurmctl.Config{}.Hidden(), "Slurm shows everything"},
 		{true, private.Hidden(), "evo sees what PrivateData hides from users: jobs, reservations"},
-		{false, private.Hidden(), "PrivateData hides from evo: jobs, reservations;"},
+		{false, private.Hidden(), "PrivateData hides from evo: jobs, reservations; what is hidden is not in the record"},
+		{false, []string{"partitions"}, "PrivateData hides from evo: partitions; a sidecar with this account cannot poll Slurm"},
 	} {
 		d := &doctor{}
 		if d.sight("evo", c.sees, c.hidden); !strings.HasPrefix(d.Checks[0].Detail, c.want) {

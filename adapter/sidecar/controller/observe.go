@@ -2,8 +2,11 @@ package controller
 
 import (
 	"os"
+	"strconv"
 	"strings"
 	"time"
+
+	"github.com/sirupsen/logrus"
 
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/msg"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/drive"
@@ -42,13 +45,22 @@ func hiddenFrom(cfg *slurmctl.Config) []string {
 	return cfg.Hidden()
 }
 
+// warnHidden logs what Slurm may hide from this account.
+func (c *Controller) warnHidden(hidden []string) {
+	name := strconv.Itoa(os.Geteuid())
+	if me, err := c.slurm.LookupUser(uint32(os.Geteuid())); err == nil {
+		name = me.Name
+	}
+	c.log.WithFields(logrus.Fields{"hidden": strings.Join(hidden, ","), "account": name, "remedy": slurmctl.MakeOperator(name)}).Warn("PrivateData hides something from " +
+		"accounts that are not Slurm's operators; unless this account is one, what is hidden is not recorded, and plans do not know of it (evosctl doctor)")
+}
+
 // watch gives an input to the watcher.
 func (c *Controller) watch(in msg.Input) {
 	if o, ok := in.(msg.Observation); ok {
 		if hidden := hiddenFrom(o.Config); c.watcher != nil && !c.hidden && len(hidden) > 0 {
 			c.hidden = true
-			c.log.WithField("hidden", strings.Join(hidden, ",")).Warn("PrivateData hides something from accounts that are not Slurm's operators; " +
-				"unless this account is one, what is hidden is not recorded, and plans do not know of it (evosctl doctor)")
+			c.warnHidden(hidden)
 		}
 		took := c.clock.now().Sub(o.Begun)
 		c.watcher.See(time.Now().Add(-took), took, in)

@@ -115,6 +115,49 @@ func TestObserve(t *testing.T) {
 	s.stop(syscall.SIGTERM)
 }
 
+// TestObservePrivate: what PrivateData hides from an observer is not observed, and nodes and partitions stop it. The log and
+// doctor name what is hidden, and doctor's remedy works.
+func TestObservePrivate(t *testing.T) {
+	watcher := account(t, "irc") // slurmdbd does not know it
+	s := newSite(t, slurmtest.Options{Accounting: true, ExtraConf: "PrivateData=jobs,reservations"}, watcher, "mode: observe")
+	_, errs, err := s.As(0, "sbatch", "--job-name=theirs", "--exclusive", "--output=/dev/null", "--wrap=sleep 600")
+	if err != nil {
+		t.Fatal(err, errs)
+	}
+	says := func(words ...string) {
+		t.Helper()
+		s.eventually("doctor and the log say what is hidden", func() bool {
+			log, err := os.ReadFile(s.log.Name())
+			s.must(err)
+			out, _, _ := s.As(1, "evosctl", "doctor")
+			both := string(log) + out
+			return strings.Contains(out, "hides from irc: ") && strings.Contains(string(log), "account=irc ") && !slices.ContainsFunc(words, func(w string) bool { return !strings.Contains(both, w) })
+		})
+	}
+	says(`hidden="jobs,reservations"`, "jobs, reservations; what is hidden is not in the record")
+	shows := func(what string) bool { return strings.Contains(s.read(slurmtest.Root, "/v1/cluster"), what) }
+	s.eventually("the nodes are observed", func() bool { return shows(`"n8"`) })
+	if shows("theirs") {
+		t.Error("an ordinary account observes another user's job")
+	}
+	s.stop(syscall.SIGTERM)
+	s.must(s.Cluster.Reconfigure(t.Context(), func(o *slurmtest.Options) { o.ExtraConf = "PrivateData=jobs,nodes,partitions,reservations" }))
+	s.start()
+	says("a sidecar with this account cannot poll Slurm", "cannot poll Slurm; making no changes", "ermission denied")
+	out, _, _ := s.As(1, "evosctl", "doctor")
+	remedy := regexp.MustCompile(`sacctmgr (add user irc [a-z=]+ [a-z=]+)`).FindStringSubmatch(out)
+	if remedy == nil {
+		t.Fatal(out)
+	}
+	_, err = s.Cluster.Run(t.Context(), slurmtest.Root, "sacctmgr", append([]string{"-i"}, strings.Fields(remedy[1])...)...)
+	s.must(err)
+	s.eventually("an operator observes the other user's job", func() bool { return shows("theirs") })
+	if out, _, _ := s.As(1, "evosctl", "doctor"); !strings.Contains(out, "irc sees what PrivateData hides from users") {
+		t.Error(out)
+	}
+	s.stop(syscall.SIGTERM)
+}
+
 // recorded checks that a start was recorded with predictions of a minute before or less, and the sidecar's calls.
 func (s *site) recorded(job string) {
 	s.t.Helper()
