@@ -143,14 +143,21 @@ func splitState(s string) (state, flags string) {
 }
 
 // Usable reports whether the node can run jobs now or after its current jobs: it is up, answers,
-// and is not drained, failing, or rebooting. A node powered down to save power is usable: see
-// Awake. A node in maintenance ("maint", "$") is reserved; its reservation says until when.
+// and is not drained, failing, or rebooting. A node powered down to save power is usable, and so is an
+// [Node.Unheard] one: see Awake. A node in maintenance ("maint", "$") is reserved; its reservation says until when.
 func (n Node) Usable() bool { return n.Unusable() == "" }
+
+// unheard is the state of an idle node in a slurmctld that was restarted, until the node has registered some seconds
+// later. slurmctld then marks it "*" if it does not answer (22.05).
+const unheard = "unknown"
+
+// Unheard reports whether slurmctld was restarted, and waits for the node to register before it starts jobs there.
+func (n Node) Unheard() bool { return n.State == unheard }
 
 // Unusable returns in a word or two why the node is not [Node.Usable], or "".
 func (n Node) Unusable() string {
 	switch n.State {
-	case "idle", "mixed", "allocated", "completing", "reserved", "maint":
+	case "idle", "mixed", "allocated", "completing", "reserved", "maint", unheard:
 		switch {
 		case strings.Contains(n.Flags, "*"):
 			return "not responding"

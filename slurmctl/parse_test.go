@@ -79,7 +79,7 @@ func TestSplitState(t *testing.T) {
 		}
 	}
 	for state, why := range map[string]string{"idle": "", "mixed-": "", "planned": "", "completing": "", "reserved": "", "idle~": "", "maint": "", "mixed$": "",
-		"idle*": "not responding", "mixed@": "to be rebooted", "down": "down", "drained": "drained", "draining": "draining", "unknown": "unknown"} {
+		"idle*": "not responding", "mixed@": "to be rebooted", "down": "down", "drained": "drained", "draining": "draining", "unknown": "", "unknown*": "not responding"} {
 		var n Node
 		if n.State, n.Flags = splitState(state); n.Unusable() != why || n.Usable() != (why == "") {
 			t.Errorf("%q: usable %v, %q", state, n.Usable(), n.Unusable())

@@ -40,8 +40,8 @@ func (n Node) Power() Power {
 	return PowerOn
 }
 
-// Awake reports whether the node can run a job as soon as it is free: it is usable and powered up.
-func (n Node) Awake() bool { return n.Usable() && n.Power() == PowerOn }
+// Awake reports whether the node can run a job as soon as it is free: it is usable, powered up, and registered.
+func (n Node) Awake() bool { return n.Usable() && n.Power() == PowerOn && !n.Unheard() }
 
 // PowerSaving describes how Slurm powers nodes down and up.
 type PowerSaving struct {

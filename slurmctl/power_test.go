@@ -19,6 +19,8 @@ func TestPower(t *testing.T) {
 		"planned":    {PowerOn, true, true},
 		"mixed-":     {PowerOn, true, true},
 		"idle*":      {PowerOn, false, false},
+		"unknown":    {PowerOn, true, false}, // slurmctld was restarted
+		"unknown*":   {PowerOn, false, false},
 		"idle~":      {PoweredDown, true, false},
 		"allocated~": {PoweredDown, true, false}, // just allocated to a job
 		"mixed~":     {PoweredDown, true, false},

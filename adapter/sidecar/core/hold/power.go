@@ -1,6 +1,7 @@
 package hold
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -163,11 +164,11 @@ func Awaited(s *state.Snapshot, names []string, otherwise string) string {
 	var out, states []string
 	for _, name := range names {
 		i, known := s.Index[name]
-		if !known || s.Nodes[i].Usable() {
+		if !known || s.Nodes[i].Awake() {
 			continue
 		}
 		out = append(out, name)
-		if state := s.Nodes[i].Unusable(); !slices.Contains(states, state) {
+		if state := cmp.Or(s.Nodes[i].Unusable(), s.Nodes[i].State); !slices.Contains(states, state) {
 			states = append(states, state)
 		}
 	}
@@ -181,7 +182,7 @@ func Awaited(s *state.Snapshot, names []string, otherwise string) string {
 func Switching(s *state.Snapshot, names []string) string {
 	off := 0
 	for _, name := range names {
-		if i, ok := s.Index[name]; ok && s.Nodes[i].Usable() && !s.Nodes[i].Awake() {
+		if i, ok := s.Index[name]; ok && s.Nodes[i].Usable() && s.Nodes[i].Power() != slurmctl.PowerOn {
 			off++
 		}
 	}

@@ -23,6 +23,9 @@ func AddNodes(c *state.Core, o *msg.Occupancy, s *state.Snapshot) {
 			o.Add(i, origin, c.Suspect[n.Name].Unix())
 		case n.Power() != slurmctl.PowerOn:
 			o.Add(i, origin, PowerReady(&c.Power, *n, s.Taken))
+		case n.Unheard():
+			c.Moves = true
+			o.Add(i, origin, s.Taken.Unix()+max(Margin(c), 1))
 		}
 	}
 }

@@ -60,6 +60,8 @@ func TestNodesThatCannotBeUsed(t *testing.T) {
 		"idle":                         {func(*statetest.Bench) {}, -1},
 		"drained":                      {func(b *statetest.Bench) { b.Seen.Nodes[0].State = "drained" }, planner.Forever},
 		"not responding":               {func(b *statetest.Bench) { b.Seen.Nodes[0].Flags = "*" }, planner.Forever},
+		"slurmctld was restarted":      {func(b *statetest.Bench) { b.Seen.Nodes[0].State = "unknown" }, 2},
+		"and gets no answer from it":   {func(b *statetest.Bench) { b.Seen.Nodes[0].State, b.Seen.Nodes[0].Flags = "unknown", "*" }, planner.Forever},
 		"allocated to no job":          {func(b *statetest.Bench) { b.Leaked = []string{"n1"} }, planner.Forever},
 		"Slurm started nothing there":  {func(b *statetest.Bench) { b.Suspect["n1"] = b.Now.Add(40 * time.Second) }, 40},
 		"that was long ago":            {func(b *statetest.Bench) { b.Suspect["n1"] = b.Now.Add(-time.Second) }, -1},
