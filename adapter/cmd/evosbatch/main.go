@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -8,12 +9,14 @@ import (
 	"os/exec"
 	"os/signal"
 	"path/filepath"
+	"sync"
 	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
 	"golang.org/x/sys/unix"
 
+	"github.com/evoslurm/evoslurm/adapter/api"
 	"github.com/evoslurm/evoslurm/adapter/api/reach"
 	"github.com/evoslurm/evoslurm/adapter/internal/config"
 	"github.com/evoslurm/evoslurm/adapter/internal/version"
@@ -66,6 +69,7 @@ func submitJob(ctx context.Context, args []string) int {
 	if site.Slurm.Bin != "" {
 		sbatch = filepath.Join(site.Slurm.Bin, sbatch)
 	}
+	status := word(ctx, site)
 	c := submit.Command{
 		Args:       args,
 		Environ:    os.Environ(),
@@ -78,9 +82,9 @@ func submitJob(ctx context.Context, args []string) int {
 		Partitions: site.Partitions,
 		MaxGrace:   site.Malleable.MaxGrace,
 		MayEvolve:  func(ctx context.Context, job config.Names) ([]string, error) { return mayEvolve(ctx, site, job) },
-		Note:       func(ctx context.Context) string { return drained(ctx, site) },
+		Note:       func(context.Context) string { return drained(status()) },
 		LastRuns:   func(ctx context.Context, name string) (string, string, error) { return lastRuns(ctx, site, name) },
-		Refuses:    func(ctx context.Context) error { return observing(ctx, site) },
+		Refuses:    func(context.Context) error { return observing(site, status()) },
 		Help:       func() { fmt.Print(help) },
 		Usage:      func() { fmt.Print(usage) },
 		Version:    func() { fmt.Print(versions(ctx, sbatch)) },
@@ -92,21 +96,26 @@ func submitJob(ctx context.Context, args []string) int {
 // sidecarPatience is how long a submission that needs the sidecar waits for it.
 const sidecarPatience = 15 * time.Second
 
-// drainedPatience is how long a submission waits to hear whether the sidecar is drained: it needs only Slurm.
-const drainedPatience = time.Second
+// wordPatience is how long a submission waits for the sidecar's word on itself: it needs only Slurm.
+const wordPatience = 2 * time.Second
 
-// drained says that the sidecar is switched off, if it answers and is; otherwise "".
-func drained(ctx context.Context, site config.Config) string {
-	client, err := reach.Client(site)
-	if err != nil {
-		return ""
-	}
-	ctx, cancel := context.WithTimeout(ctx, drainedPatience)
-	defer cancel()
-	client.Waiting = func(string, error) { cancel() }
-	s, err := client.Status(ctx)
+// word returns what asks the sidecar, once, what it says of itself: nothing, if it does not answer soon.
+func word(ctx context.Context, site config.Config) func() api.Status {
+	return sync.OnceValue(func() (s api.Status) {
+		if client, err := reach.Client(site); err == nil {
+			limited, cancel := context.WithTimeout(ctx, wordPatience)
+			defer cancel()
+			client.Waiting = func(string, error) { cancel() }
+			s, _ = client.Status(limited)
+		}
+		return s
+	})
+}
+
+// drained says that the sidecar is switched off, if it is; otherwise "".
+func drained(s api.Status) string {
 	switch {
-	case err != nil || s.Drain == nil:
+	case s.Drain == nil:
 		return ""
 	case s.Drain.Release:
 		return s.Drain.Words + ": this job is let go as an ordinary one"
@@ -129,22 +138,10 @@ func lastRuns(ctx context.Context, site config.Config, name string) (string, str
 	return p.String(), what, err
 }
 
-// modePatience is how long a submission waits for the sidecar's word on its mode.
-const modePatience = 2 * time.Second
-
 // observing returns an error if the sidecar drives no jobs: by its own word or, if it does not answer, by the
 // configuration.
-func observing(ctx context.Context, site config.Config) error {
-	mode := string(site.Mode)
-	if client, err := reach.Client(site); err == nil {
-		limited, cancel := context.WithTimeout(ctx, modePatience)
-		defer cancel()
-		client.Waiting = func(string, error) { cancel() }
-		if status, err := client.Status(limited); err == nil && status.Mode != "" {
-			mode = status.Mode
-		}
-	}
-	if mode != string(config.ModeObserve) {
+func observing(site config.Config, s api.Status) error {
+	if cmp.Or(s.Mode, string(site.Mode)) != string(config.ModeObserve) {
 		return nil
 	}
 	return errors.New("Evoslurm only observes this cluster (mode: observe), and drives no evolving jobs yet: " +

@@ -1,14 +1,19 @@
 package main
 
 import (
+	"context"
+	"fmt"
 	"os"
 	"path/filepath"
 	"regexp"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/rogpeppe/go-internal/testscript"
+	"github.com/sirupsen/logrus"
 
+	"github.com/evoslurm/evoslurm/adapter/api"
 	"github.com/evoslurm/evoslurm/slurmctl/slurmtest"
 )
 
@@ -44,8 +49,29 @@ func TestScripts(t *testing.T) {
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"jobid":  jobID,
 			"fields": fields,
+			// sidecar drain|release: runs one that is switched off
+			"sidecar": func(ts *testscript.TestScript, _ bool, args []string) {
+				server := &api.Server{Backend: &off{release: args[0] == "release"}, Log: logrus.New(), Socket: ts.MkAbs(args[0])}
+				ts.Check(server.Listen())
+				ctx, stop := context.WithCancel(context.Background())
+				done := make(chan error, 1)
+				go func() { done <- server.Serve(ctx) }()
+				ts.Defer(func() { stop(); <-done })
+				ts.Setenv("EVOSLURM_API", "unix://"+server.Socket)
+			},
 		},
 	})
+}
+
+// off is a sidecar that is switched off, and counts the questions for its state.
+type off struct {
+	doorkeeper
+	release bool
+	asked   atomic.Int32
+}
+
+func (b *off) Status(context.Context) (api.Status, error) {
+	return api.Status{Drain: &api.Drain{DrainRequest: api.DrainRequest{Release: b.release}, Words: fmt.Sprintf("off (question %d)", b.asked.Add(1))}}, nil
 }
 
 // jobID sets variables to the job IDs that the last command printed: the one on standard output,

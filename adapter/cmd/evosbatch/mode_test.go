@@ -11,11 +11,11 @@ import (
 func TestObservingByConfiguration(t *testing.T) {
 	site := config.Default()
 	site.API = "unix://" + t.TempDir() + "/none.sock"
-	if err := observing(t.Context(), site); err != nil {
+	if err := observing(site, word(t.Context(), site)()); err != nil {
 		t.Errorf("mode act: %v", err)
 	}
 	site.Mode = config.ModeObserve
-	if err := observing(t.Context(), site); err == nil || !strings.Contains(err.Error(), "--rigid") {
+	if err := observing(site, word(t.Context(), site)()); err == nil || !strings.Contains(err.Error(), "--rigid") {
 		t.Errorf("mode observe: %v", err)
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -193,6 +194,7 @@ func TestIterate(t *testing.T) {
 // backend serves the example.
 type backend struct {
 	fixed fixed
+	drain *atomic.Pointer[api.Drain]
 	api.Backend
 }
 
@@ -203,7 +205,11 @@ func (b backend) Cluster(ctx context.Context) (*api.Cluster, error) {
 	c, err := b.fixed.Cluster(ctx)
 	return &c, err
 }
-func (b backend) Status(ctx context.Context) (api.Status, error) { return b.fixed.Status(ctx) }
+func (b backend) Status(ctx context.Context) (api.Status, error) {
+	s, err := b.fixed.Status(ctx)
+	s.Drain = b.drain.Load()
+	return s, err
+}
 
 // TestScripts runs the program against a real server of the API.
 func TestScripts(t *testing.T) {
@@ -214,7 +220,8 @@ func TestScripts(t *testing.T) {
 	t.Cleanup(func() { os.RemoveAll(dir) })
 	log := logrus.New()
 	log.SetOutput(io.Discard)
-	server := &api.Server{Backend: backend{fixed: fixed{jobs: example()}}, Log: log, Socket: filepath.Join(dir, "api.sock"), Reading: func() api.Reading { return api.Anybody }}
+	drain := new(atomic.Pointer[api.Drain])
+	server := &api.Server{Backend: backend{fixed: fixed{jobs: example()}, drain: drain}, Log: log, Socket: filepath.Join(dir, "api.sock"), Reading: func() api.Reading { return api.Anybody }}
 	if err := server.Listen(); err != nil {
 		t.Fatal(err)
 	}
@@ -234,6 +241,9 @@ func TestScripts(t *testing.T) {
 				env.Setenv("EVOSLURM_CONFIG", filepath.Join(env.WorkDir, "evoslurm.yaml"))
 				env.Setenv("LC_ALL", "C.UTF-8")
 				return os.WriteFile(filepath.Join(env.WorkDir, "evoslurm.yaml"), []byte("api: unix://"+filepath.Join(dir, "api.sock")+"\n"), 0o644)
+			},
+			Cmds: map[string]func(*testscript.TestScript, bool, []string){
+				"drain": func(_ *testscript.TestScript, _ bool, args []string) { drain.Store(&api.Drain{Words: args[0]}) },
 			},
 		})
 	})
