@@ -37,6 +37,7 @@ type Client struct {
 	// Ran, if set, is called after every command has ended, from many goroutines.
 	Ran func(Ran)
 
+	groups       groupIDs
 	calls        atomic.Uint64
 	wantsAccount atomic.Bool            // job updates must carry Account=: see change
 	cluster      atomic.Pointer[string] // the cluster's name; nil until asked

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"os"
+	"os/user"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -212,6 +213,34 @@ func TestLookupUser(t *testing.T) {
 	}
 	if _, err := LookupUser(4294967290); err == nil {
 		t.Error("a user that is not there was found")
+	}
+}
+
+// TestGroupIDs checks that a group is looked up once a minute, also one that does not exist, and that failures are not
+// remembered.
+func TestGroupIDs(t *testing.T) {
+	var g groupIDs
+	asked := 0
+	fails := errors.New("the directory is away")
+	var broken error
+	lookup := func(name string) (*user.Group, error) {
+		if asked++; name == "none" {
+			return nil, user.UnknownGroupError(name)
+		}
+		return &user.Group{Gid: "7"}, broken
+	}
+	now := time.Now()
+	for _, c := range []struct {
+		name  string
+		after time.Duration
+		fails error
+		id    string
+		asked int
+	}{{"a", 0, fails, "", 1}, {"a", 0, nil, "7", 2}, {"a", 59 * time.Second, fails, "7", 2}, {"none", 0, nil, "", 3}, {"none", time.Second, nil, "", 3}, {"a", time.Minute, nil, "7", 4}} {
+		broken = c.fails
+		if id, err := g.id(c.name, now.Add(c.after), lookup); id != c.id || asked != c.asked || (err != nil) != (c.fails != nil && id == "") {
+			t.Errorf("%+v: %q, %v, looked up %d times", c, id, err, asked)
+		}
 	}
 }
 

@@ -7,7 +7,9 @@ import (
 	"os/user"
 	"slices"
 	"strconv"
+	"sync"
 	"syscall"
+	"time"
 )
 
 // User is a user of this machine to run commands as.
@@ -72,21 +74,45 @@ func (u *User) home() string {
 	return u.Home
 }
 
-// InGroups returns those of some groups that the user is in. A group that does not exist has no members.
+// InGroups returns those of some groups that the user is in. A group that does not exist has no members. What IDs
+// groups have counts for a minute.
 func (c *Client) InGroups(u *User, groups []string) (in []string, err error) {
 	for _, name := range groups {
-		g, err := user.LookupGroup(name)
-		if _, unknown := errors.AsType[user.UnknownGroupError](err); unknown {
-			continue
-		}
+		id, err := c.groups.id(name, time.Now(), user.LookupGroup)
 		if err != nil {
 			return nil, fmt.Errorf("group %s: %w", name, err)
 		}
-		if gid, err := strconv.ParseUint(g.Gid, 10, 32); err == nil && (uint32(gid) == u.GID || slices.Contains(u.Groups, uint32(gid))) {
+		if gid, err := strconv.ParseUint(id, 10, 32); err == nil && (uint32(gid) == u.GID || slices.Contains(u.Groups, uint32(gid))) {
 			in = append(in, name)
 		}
 	}
 	return in, nil
+}
+
+// groupIDs remembers the IDs of groups: a site may list a thousand, its directory may be slow, and any user may ask.
+type groupIDs struct {
+	mu    sync.Mutex
+	since time.Time
+	ids   map[string]string // "": there is no such group
+}
+
+func (g *groupIDs) id(name string, now time.Time, lookup func(string) (*user.Group, error)) (string, error) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.ids == nil || now.Sub(g.since).Abs() >= time.Minute {
+		g.ids, g.since = map[string]string{}, now
+	}
+	if id, ok := g.ids[name]; ok {
+		return id, nil
+	}
+	found, err := lookup(name)
+	if _, unknown := errors.AsType[user.UnknownGroupError](err); unknown {
+		found = &user.Group{}
+	} else if err != nil {
+		return "", err
+	}
+	g.ids[name] = found.Gid
+	return found.Gid, nil
 }
 
 // LookupUser is [LookupUser] for callers that have only the client.

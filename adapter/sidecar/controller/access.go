@@ -107,9 +107,15 @@ func without(list, names []string) []string {
 	return slices.DeleteFunc(slices.Clone(list), func(name string) bool { return slices.Contains(names, name) })
 }
 
+// mostAsked is how many names a question for access may have: each is compared with the lists.
+const mostAsked = 100
+
 // Access implements api.Backend.
 func (c *Controller) Access(_ context.Context, uid uint32, q api.AccessQuery) (api.Access, error) {
 	_, now := c.settings.current()
+	if strings.Count(q.Account+q.QOS+q.Partition, ",") >= mostAsked {
+		return api.Access{}, api.Errorf(api.ErrInvalid, "too many accounts, QOS, and partitions; want %d at most", mostAsked)
+	}
 	job := config.Names{Accounts: config.ListOf(q.Account), QOS: config.ListOf(q.QOS), Partitions: config.ListOf(q.Partition)}
 	who, err := c.slurm.LookupUser(uid)
 	if err == nil {

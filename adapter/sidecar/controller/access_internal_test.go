@@ -1,6 +1,7 @@
 package controller
 
 import (
+	"context"
 	"strings"
 	"testing"
 
@@ -34,4 +35,18 @@ func TestWanted(t *testing.T) {
 			t.Errorf("%s: %v, %v; want %v, %q", name, got, err, c.want, c.fails)
 		}
 	}
+}
+
+// TestAccessIsBounded: no question has the sidecar compare thousands of names with its lists.
+func TestAccessIsBounded(t *testing.T) {
+	cfg, st := alone(t)
+	cfg.Deny.Accounts = []string{"x"}
+	live(t, cfg, st, func(ctx context.Context, c *Controller) {
+		for n, fails := range map[int]bool{1: false, mostAsked: false, mostAsked + 1: true} {
+			a, err := c.Access(ctx, 0, api.AccessQuery{Account: strings.Repeat("y,", n-1) + "x"})
+			if (err != nil) != fails || err == nil && a.Allowed {
+				t.Errorf("%d names: %+v, %v", n, a, err)
+			}
+		}
+	})
 }
