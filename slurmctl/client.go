@@ -36,12 +36,14 @@ type Client struct {
 
 	// Ran, if set, is called after every command has ended, from many goroutines.
 	Ran func(Ran)
+	// Renewed, if set, is called when the commands have become those of another version.
+	Renewed func(before, now string)
 
 	groups       groupIDs
 	calls        atomic.Uint64
 	wantsAccount atomic.Bool            // job updates must carry Account=: see change
 	cluster      atomic.Pointer[string] // the cluster's name; nil until asked
-	release      atomic.Int32           // release of the commands, as version returns it; 0 until asked
+	learnt       atomic.Pointer[learnt] // the commands' version; nil until asked
 }
 
 // Ran describes a command that has ended.

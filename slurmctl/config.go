@@ -23,7 +23,11 @@ func (c *Client) Config(ctx context.Context) (Config, error) {
 	if err != nil {
 		return Config{}, err
 	}
-	return parseConfig(out)
+	cfg, err := parseConfig(out)
+	if err == nil {
+		c.compare(cfg.Version)
+	}
+	return cfg, err
 }
 
 // parseConfig reads "Name = value" lines. The first value of a name counts, because sections of
@@ -182,24 +186,6 @@ func (c *Client) Version(ctx context.Context) (string, error) {
 		return "", fmt.Errorf("squeue --version: %q is not understood", oneLine(out, 80))
 	}
 	return v, nil
-}
-
-// version returns the release as a number: 22.05 is 2205. It asks once.
-func (c *Client) version(ctx context.Context) (int, error) {
-	if v := c.release.Load(); v != 0 {
-		return int(v), nil
-	}
-	s, err := c.Version(ctx)
-	if err != nil {
-		return 0, err
-	}
-	m := versionPattern().FindStringSubmatch(s)
-	n, err := strconv.ParseInt(m[1]+m[2], 10, 32)
-	if err != nil {
-		return 0, err
-	}
-	c.release.Store(int32(n))
-	return int(n), nil
 }
 
 // Controller is one slurmctld as scontrol ping sees it.

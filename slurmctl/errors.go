@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os/exec"
 	"slices"
 	"strconv"
@@ -70,11 +71,15 @@ var phrases = map[error][]string{
 	ErrUnspecified: {"unspecified error"},
 	ErrUnreachable: {"unable to contact slurm controller", "connection refused", "connection timed out",
 		"socket timed out", "communication connection failure", "standby mode", "message receive failure",
-		"zero bytes were transmitted", "connection rejected by handler", "shutting down and closing"},
+		"zero bytes were transmitted", "connection rejected by handler", "shutting down and closing",
+		// while Slurm is upgraded: its libraries, its plugins, or its daemon are of another release than the command
+		"error while loading shared libraries", "incompatible slurm plugin", "incompatible versions of client and server",
+		"protocol version has changed"},
 }
 
-// lacks lists the errors of a host without descriptors, processes, or memory for a command.
-var lacks = []error{syscall.EMFILE, syscall.ENFILE, syscall.EAGAIN, syscall.ENOMEM}
+// lacks lists the errors of a host without descriptors, processes, or memory for a command, or where the command is
+// just being replaced.
+var lacks = []error{syscall.EMFILE, syscall.ENFILE, syscall.EAGAIN, syscall.ENOMEM, fs.ErrNotExist, syscall.ETXTBSY, syscall.ENOEXEC}
 
 // CommandError describes a command that failed.
 type CommandError struct {

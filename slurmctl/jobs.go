@@ -136,7 +136,7 @@ func (v view) parse(out string) ([]Job, error) {
 // squeue. Before 24.05, MinMemory may be per CPU, and TRESPer holds only requests per node: see
 // JobsByID. O(jobs + nodes held).
 func (c *Client) Jobs(ctx context.Context) ([]Job, error) {
-	version, err := c.version(ctx)
+	version, err := c.release(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -153,7 +153,7 @@ func (c *Client) JobsByID(ctx context.Context, ids ...JobID) ([]Job, error) {
 	if len(ids) == 0 {
 		return nil, nil
 	}
-	version, err := c.version(ctx)
+	version, err := c.release(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -229,7 +229,7 @@ func (c *Client) Glance(ctx context.Context, ids ...JobID) ([]Job, error) {
 
 // glanced returns the view that shows what Jobs returns.
 func (c *Client) glanced(ctx context.Context) (view, error) {
-	version, err := c.version(ctx)
+	version, err := c.release(ctx)
 	if err != nil || version < longFormat {
 		return shortView(), err
 	}
@@ -274,10 +274,14 @@ func (c *Client) TimeUsed(ctx context.Context, id JobID) (time.Duration, error) 
 func (c *Client) squeue(ctx context.Context, v view, args ...string) ([]Job, error) {
 	args = append([]string{"--noheader", "--all", "--local", "--noconvert"}, args...)
 	out, _, err := c.run(ctx, command{name: "squeue", args: args, env: []string{v.env}})
-	if err != nil {
-		return nil, err
+	var jobs []Job
+	if err == nil {
+		jobs, err = v.parse(out)
 	}
-	return v.parse(out)
+	if err != nil && !errors.Is(err, ErrUnknownJob) {
+		c.distrust() // perhaps these are the columns of another release
+	}
+	return jobs, err
 }
 
 func joinIDs(ids []JobID) string {

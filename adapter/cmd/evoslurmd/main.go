@@ -102,7 +102,9 @@ func run(cmd *cobra.Command, _ []string) error {
 		return err
 	}
 	defer lease.Release()
-	slurm := &slurmctl.Client{Dir: cfg.Slurm.Bin, Timeout: cfg.Slurm.Timeout}
+	slurm := &slurmctl.Client{Dir: cfg.Slurm.Bin, Timeout: cfg.Slurm.Timeout, Renewed: func(before, now string) {
+		log.WithField("commands", now).WithField("before", before).Info("Slurm's commands are of another version")
+	}}
 	if log.IsLevelEnabled(logrus.TraceLevel) {
 		slurm.Ran = func(r slurmctl.Ran) {
 			log.WithFields(logrus.Fields{"args": r.Args, "began": r.Began.Format(time.RFC3339Nano), "seconds": r.Took.Seconds(), "failed": r.Err != nil}).Trace("a command of Slurm")
