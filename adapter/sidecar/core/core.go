@@ -149,6 +149,9 @@ func observed(c *state.Core, in msg.Observation) {
 	c.NextCycle = in.Begun.Add(c.Config.PollInterval)
 	err := in.Err
 	if err == nil && in.Config != nil {
+		if before := c.SlurmConfig.Version; before != "" && before != in.Config.Version {
+			c.Log.WithField("slurm", in.Config.Version).WithField("before", before).Info("slurmctld is of another version")
+		}
 		err = state.TakeConfig(c, *in.Config)
 	}
 	if err == nil && len(in.Nodes) == 0 {

@@ -14,7 +14,7 @@ func Unobserved(c *state.Core, err error) {
 	if c.LastErr == nil {
 		c.Log.WithError(err).Error("cannot poll Slurm; making no changes until a poll succeeds")
 	}
-	c.LastErr = err
+	c.LastErr, c.ConfigRead = err, time.Time{} // it may come back with another configuration or version
 	c.NextCycle = c.Now.Add(max(c.Config.PollInterval, time.Second))
 }
 
