@@ -221,6 +221,11 @@ func (c *Cluster) boot(ctx context.Context) error {
 	if err := c.StartController(ctx); err != nil {
 		return err
 	}
+	if c.options.Backup {
+		if err := c.StartBackup(ctx); err != nil {
+			return err
+		}
+	}
 	var nodes []*daemon
 	for i := 1; i <= c.nodes; i++ {
 		d, err := c.startNode(ctx, nodeName(i))
@@ -270,6 +275,9 @@ func (c *Cluster) writeConf() error {
 		if err := os.Symlink(to, link); err != nil && !errors.Is(err, fs.ErrExist) {
 			return err
 		}
+	}
+	if err := c.writeBackup(c.site.placed(text)); err != nil {
+		return err
 	}
 	return replaceFile(c.site.conf(), c.site.placed(text))
 }

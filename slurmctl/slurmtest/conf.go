@@ -94,6 +94,12 @@ func slurmConf(o Options, s site) (string, error) {
 	if s.bind {
 		set("CommunicationParameters", "NoInAddrAny,NoCtldInAddrAny")
 	}
+	if o.Backup {
+		set("SlurmctldHost", fmt.Sprintf("%s(%s)\nSlurmctldHost=%s(%s)", s.host, loopback, backupHost, backupAddress), "SlurmctldTimeout", "5")
+		if !s.bind {
+			set("CommunicationParameters", "NoCtldInAddrAny") // two listen on one port
+		}
+	}
 	if o.SelectType != "linear" {
 		set("SelectTypeParameters", "CR_Core")
 	}

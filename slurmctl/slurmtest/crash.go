@@ -12,19 +12,7 @@ import (
 
 // StartController starts slurmctld and returns when it answers.
 func (c *Cluster) StartController(ctx context.Context) error {
-	d, err := c.sup.start(ctx, request{
-		// With another argv[0], Slurm does not know which of its programs it is; 22.05 with
-		// slurmdbd then crashes.
-		Name: "slurmctld", Path: daemonPath("slurmctld"), Argv: []string{"slurmctld", "-D"},
-		Env: c.daemonEnv(), Dir: c.site.dir + "/state", Output: c.site.dir + "/log/slurmctld.out", User: account(c.site.slurmUser),
-	})
-	if err != nil {
-		return err
-	}
-	return d.until(ctx, func() bool {
-		_, err := c.Run(ctx, Root, "scontrol", "ping")
-		return err == nil
-	})
+	return c.startController(ctx, "slurmctld", c.site.host, c.site.conf())
 }
 
 // KillController kills slurmctld with SIGKILL, as a crash would.

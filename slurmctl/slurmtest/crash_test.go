@@ -114,3 +114,32 @@ func TestStopHangs(t *testing.T) {
 	}
 	run(t, c, Root, "scontrol", "ping")
 }
+
+// TestBackup: the second slurmctld acts while the first is away, with the same jobs, and gives way to it.
+func TestBackup(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("a second slurmctld needs root")
+	}
+	c := Start(t, Options{Nodes: 2, Backup: true})
+	job := run(t, c, c.Users()[0], "sbatch", "--parsable", "-N1", "--wrap", "sleep 600")
+	state := func() string { return run(t, c, Root, "squeue", "-h", "-o", "%i %T") }
+	eventually(t, "the job runs", func() bool { return state() == job+" RUNNING" })
+	if err := c.StopController(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the backup has the job", func() bool {
+		out, _ := c.Run(t.Context(), Root, "squeue", "-h", "-o", "%i %T")
+		return strings.TrimSpace(out) == job+" RUNNING"
+	})
+	if err := c.StartController(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := c.StopBackup(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if got := state(); got != job+" RUNNING" {
+		t.Errorf("back on the first: %q", got)
+	}
+	run(t, c, Root, "scancel", job)
+	clean(t, c)
+}

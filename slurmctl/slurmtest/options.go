@@ -58,6 +58,10 @@ type Options struct {
 	// clock.
 	OwnClock bool
 
+	// Backup adds a second slurmctld, on 127.0.0.2 and with a host name of its own, which waits until
+	// the first one is away for SlurmctldTimeout (5 s). It needs root.
+	Backup bool
+
 	// Dir is the cluster's folder, missing or empty; Stop keeps it. The default is a temporary
 	// folder, which Stop removes. Unprivileged users must be able to reach it, and its path must be
 	// short because it holds Unix sockets.

@@ -39,6 +39,7 @@ type request struct {
 	Dir    string   `json:",omitempty"`
 	Output string   `json:",omitempty"` // file that standard output and error are appended to
 	User   *owner   `json:",omitempty"` // nil for the supervisor's own
+	Host   *host    `json:",omitempty"` // nil for the machine
 }
 
 // owner is the account that a process runs as.
@@ -197,7 +198,7 @@ func (s *supervisor) start(r request) error {
 	if u := r.User; u != nil {
 		attr.Sys.Credential = &syscall.Credential{Uid: u.UID, Gid: u.GID, Groups: u.Groups}
 	}
-	pid, err := syscall.ForkExec(r.Path, r.Argv, attr)
+	pid, err := r.Host.forkExec(r.Path, r.Argv, attr)
 	if err != nil {
 		return fmt.Errorf("start %s: %w", r.Path, err)
 	}
