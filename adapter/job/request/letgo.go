@@ -34,3 +34,6 @@ func IsLetGo(comment string) bool { return strings.Contains(comment, letGoMark) 
 // ExpanderMark is the text in the comment of every expander, unless a site's plugins have
 // overwritten the comment.
 const ExpanderMark = "evox:v1"
+
+// MergeMark ends the comment of an expander that will be merged. Without it, the expander is a companion.
+const MergeMark = ", to merge"

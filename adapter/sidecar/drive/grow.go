@@ -5,8 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
+	"github.com/evoslurm/evoslurm/adapter/job/request"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/msg"
 	"github.com/evoslurm/evoslurm/slurmctl"
 )
@@ -344,5 +346,6 @@ func (g *growth) instead(ctx context.Context, never error) error {
 		return err
 	}
 	g.Merge, g.Request.ExpandJob = false, 0
+	g.Request.Comment = strings.TrimSuffix(g.Request.Comment, request.MergeMark)
 	return g.bring(ctx)
 }

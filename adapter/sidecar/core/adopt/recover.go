@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/evoslurm/evoslurm/adapter/job/request"
+	"github.com/evoslurm/evoslurm/adapter/sidecar/core/plan"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/state"
 	"github.com/evoslurm/evoslurm/planner"
 	"github.com/evoslurm/evoslurm/slurmctl"
@@ -41,6 +42,18 @@ func RecoverStep(c *state.Core, s *state.Snapshot, j *state.Job) int {
 		}
 	}
 	return first
+}
+
+// hasCompanions reports whether companions of a running job run. Why it has them may be lost with the database: the
+// site's plugins, or Slurm's refusal to merge. A job that merges would give them up.
+func hasCompanions(c *state.Core, r *slurmctl.Job) bool {
+	for i := range c.Snapshot.Jobs {
+		k := &c.Snapshot.Jobs[i]
+		if own, ours := state.ParseHoldName(k.Name); ours && own.Job == r.ID && k.UID == r.UID && plan.IsCompanion(k) {
+			return true
+		}
+	}
+	return false
 }
 
 // InferStep returns the current step (1-based, `reached` or a later one) of a job that holds `nodes` nodes,

@@ -10,6 +10,7 @@ import (
 	"github.com/evoslurm/evoslurm/adapter/api"
 	"github.com/evoslurm/evoslurm/adapter/internal/config"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/msg"
+	"github.com/evoslurm/evoslurm/adapter/sidecar/core/plan"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/state"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/state/statetest"
 	"github.com/evoslurm/evoslurm/slurmctl"
@@ -61,22 +62,25 @@ func TestAdopted(t *testing.T) {
 		"it was refused before": {marked, func(b *statetest.Bench, _ *slurmctl.Job) {
 			b.Refused[9] = state.Refused{Job: api.Job{ID: 9, Reason: "before"}}
 		}, "before"},
-		"its user is not known":             {marked, func(b *statetest.Bench, _ *slurmctl.Job) { b.Asked[9].UserErr = errors.New("no such user") }, "refused: no such user"},
-		"its request is not understood":     {marked, func(b *statetest.Bench, _ *slurmctl.Job) { b.Asked[9].Err = errors.New("garbled") }, "refused: garbled"},
-		"its request is not read yet":       {marked, func(b *statetest.Bench, _ *slurmctl.Job) { delete(b.Asked, 9) }, ""},
-		"its claim is all nodes":            {"evo:v2;p=1@10m;g=4;;", nil, "1@10m by merge"},
-		"its claim is more":                 {"evo:v2;p=1@10m;g=5;;", nil, "refused: its claim (--max-nodes) is 5 nodes, and the cluster has 4: ask for fewer"},
-		"a claim below its profile":         {"evo:v2;p=1@10m,3@10m;g=2;;", nil, "refused: "},
-		"a marker that is cut off":          {"evo:v2;p=1@10m,2@1", nil, "refused: damaged marker: it has no end"},
-		"a marker with a wrong profile":     {"evo:v2;p=0@10m;;", nil, "refused: "},
-		"a marker with an unknown field":    {"evo:v2;p=1@10m;!=1;;", nil, "refused: "},
-		"a step of more nodes than any":     {"evo:v2;p=2147483648@10m;;", nil, "refused: "},
-		"a step that lasts too long":        {"evo:v2;p=1@9223372036854775807;;", nil, "refused: "},
-		"merge where it cannot work":        {"evo:v2;p=1@10m,2@10m;d=merge;;", func(b *statetest.Bench, _ *slurmctl.Job) { b.MayUpdate(false) }, "refused: drive mode merge cannot work here: "},
-		"it shrinks where that cannot work": {"evo:v2;p=2@10m,1@10m;;", func(b *statetest.Bench, _ *slurmctl.Job) { b.MayUpdate(false) }, "refused: "},
-		"a queued job larger than its step": {marked, func(_ *statetest.Bench, r *slurmctl.Job) { r.NumNodes, r.StartTime = 2, time.Time{} }, "refused: it asks Slurm for 2 nodes, and the first step of its profile has 1: submit it by evosbatch, or with --nodes=1"},
-		"a chain of one or two jobs":        {"evo:v2;p=1@10m|1@5m,1@5m;d=chain;i=1;;", nil, "refused: --drive=chain: every step is a Slurm job, so all alternatives need as many steps as the first: 1, not the 2 of alternative 2"},
-		"a link without its first job":      {"evo:v2;p=1@10m,2@10m;d=chain;i=1;;", nil, ""}, // evosbatch is still at it
+		"its user is not known":              {marked, func(b *statetest.Bench, _ *slurmctl.Job) { b.Asked[9].UserErr = errors.New("no such user") }, "refused: no such user"},
+		"its request is not understood":      {marked, func(b *statetest.Bench, _ *slurmctl.Job) { b.Asked[9].Err = errors.New("garbled") }, "refused: garbled"},
+		"its request is not read yet":        {marked, func(b *statetest.Bench, _ *slurmctl.Job) { delete(b.Asked, 9) }, ""},
+		"its claim is all nodes":             {"evo:v2;p=1@10m;g=4;;", nil, "1@10m by merge"},
+		"its claim is more":                  {"evo:v2;p=1@10m;g=5;;", nil, "refused: its claim (--max-nodes) is 5 nodes, and the cluster has 4: ask for fewer"},
+		"a claim below its profile":          {"evo:v2;p=1@10m,3@10m;g=2;;", nil, "refused: "},
+		"a marker that is cut off":           {"evo:v2;p=1@10m,2@1", nil, "refused: damaged marker: it has no end"},
+		"a marker with a wrong profile":      {"evo:v2;p=0@10m;;", nil, "refused: "},
+		"a marker with an unknown field":     {"evo:v2;p=1@10m;!=1;;", nil, "refused: "},
+		"a step of more nodes than any":      {"evo:v2;p=2147483648@10m;;", nil, "refused: "},
+		"a step that lasts too long":         {"evo:v2;p=1@9223372036854775807;;", nil, "refused: "},
+		"merge where it cannot work":         {"evo:v2;p=1@10m,2@10m;d=merge;;", func(b *statetest.Bench, _ *slurmctl.Job) { b.MayUpdate(false) }, "refused: drive mode merge cannot work here: "},
+		"it shrinks where that cannot work":  {"evo:v2;p=2@10m,1@10m;;", func(b *statetest.Bench, _ *slurmctl.Job) { b.MayUpdate(false) }, "refused: "},
+		"it runs with a companion":           {marked, beside(1000, false), "1@10m,2@10m by companion"},
+		"it runs as it is about to merge":    {marked, beside(1000, true), "1@10m,2@10m by merge"},
+		"another user's job is named as one": {marked, beside(2000, false), "1@10m,2@10m by merge"},
+		"a queued job larger than its step":  {marked, func(_ *statetest.Bench, r *slurmctl.Job) { r.NumNodes, r.StartTime = 2, time.Time{} }, "refused: it asks Slurm for 2 nodes, and the first step of its profile has 1: submit it by evosbatch, or with --nodes=1"},
+		"a chain of one or two jobs":         {"evo:v2;p=1@10m|1@5m,1@5m;d=chain;i=1;;", nil, "refused: --drive=chain: every step is a Slurm job, so all alternatives need as many steps as the first: 1, not the 2 of alternative 2"},
+		"a link without its first job":       {"evo:v2;p=1@10m,2@10m;d=chain;i=1;;", nil, ""}, // evosbatch is still at it
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := statetest.New(t, 4)
@@ -97,6 +101,15 @@ func TestAdopted(t *testing.T) {
 				t.Errorf("%q, want %q", got, c.want)
 			}
 		})
+	}
+}
+
+// beside has a job run on n1, and a user's expander of it on n2.
+func beside(uid uint32, merge bool) func(b *statetest.Bench, r *slurmctl.Job) {
+	return func(b *statetest.Bench, r *slurmctl.Job) {
+		r.State, r.NodeList = slurmctl.Running, []string{"n1"}
+		k := b.StockRuns(10, "n2", time.Hour)
+		k.UID, k.Name, k.Comment = uid, "evo_9_2_1", plan.ExpanderComment(9, 2, merge)
 	}
 }
 

@@ -13,9 +13,18 @@ import (
 // ExpanderMark is the text in the comment of every expander.
 const ExpanderMark = request.ExpanderMark
 
-// ExpanderComment returns the comment of an expander: the mark, and the job that it belongs to as long as it is a companion.
-func ExpanderComment(base slurmctl.JobID, step int) string {
-	return fmt.Sprintf("%s job %d step %d", ExpanderMark, base, step)
+// ExpanderComment returns the comment of an expander: the mark, the job that it belongs to, and whether it will be merged.
+func ExpanderComment(base slurmctl.JobID, step int, merge bool) string {
+	comment := fmt.Sprintf("%s job %d step %d", ExpanderMark, base, step)
+	if merge {
+		comment += request.MergeMark
+	}
+	return comment
+}
+
+// IsCompanion reports whether a Slurm job runs, and has the mark of an expander that will not be merged.
+func IsCompanion(r *slurmctl.Job) bool {
+	return (r.State == slurmctl.Running || r.State == slurmctl.Suspended) && strings.Contains(r.Comment, ExpanderMark) && !strings.Contains(r.Comment, request.MergeMark)
 }
 
 // IsExpander reports whether the sidecar created a Slurm job to bring nodes. The job has the name
