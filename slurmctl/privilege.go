@@ -39,6 +39,9 @@ func parsePrivileges(out string) Privileges {
 	return p
 }
 
+// Coordinates lists the accounts that a user coordinates.
+func (p Privileges) Coordinates(user string) []string { return p.accounts[user] }
+
 // See reports whether a user sees the jobs of an account, or with "" all jobs.
 func (p Privileges) See(user, account string) bool {
 	return p.all[user] || account != "" && slices.Contains(p.accounts[user], account)

@@ -18,6 +18,9 @@ type Backend interface {
 	// Events reads the event log, oldest first.
 	Events(ctx context.Context, q EventQuery) ([]Event, error)
 
+	// History reads a page of ended jobs from the database.
+	History(ctx context.Context, q HistoryQuery) (History, error)
+
 	// Report sums up a period.
 	Report(ctx context.Context, q ReportQuery) (Report, error)
 

@@ -146,6 +146,11 @@ func (b *fakeBackend) Job(_ context.Context, id uint32) (Job, error) {
 	return Job{ID: id, UID: b.owner, Account: "proj"}, b.find(id)
 }
 
+// History is empty.
+func (b *fakeBackend) History(context.Context, HistoryQuery) (History, error) {
+	return History{Jobs: []Job{}}, nil
+}
+
 // Report notes the query.
 func (b *fakeBackend) Report(_ context.Context, q ReportQuery) (Report, error) {
 	b.mu.Lock()

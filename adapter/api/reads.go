@@ -63,7 +63,11 @@ func (d *desk) jobs(ctx context.Context, r request) (any, error) {
 }
 
 func (d *desk) job(ctx context.Context, r request) (any, error) {
-	return readJob(ctx, d, r, d.backend.Job)
+	j, err := readJob(ctx, d, r, d.backend.Job)
+	if id, e := r.id(); err != nil && e == nil {
+		return d.past(ctx, r.caller, id, err)
+	}
+	return j, err
 }
 
 func (d *desk) allocation(ctx context.Context, r request) (any, error) {
@@ -131,15 +135,22 @@ func (d *desk) events(ctx context.Context, r request) (any, error) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, backendTimeout)
 	defer cancel()
+	var past *uint32 // user of an ended job
 	if q.Job != 0 {
 		if err := d.rights.mayRead(ctx, r.caller, q.Job); err != nil {
-			return nil, err
+			was, err := d.past(ctx, r.caller, q.Job, err)
+			if err != nil {
+				return nil, err
+			}
+			past = &was.UID
 		}
 	}
 	q.Sidecar = d.rights.trusted(r.caller)
 	if !d.rights.seesAll(ctx, r.caller) {
 		q.Owner = &r.caller.uid
-		if j, err := d.backend.Job(ctx, q.Job); q.Job != 0 && err == nil {
+		if j, err := d.backend.Job(ctx, q.Job); past != nil {
+			q.Owner = past
+		} else if q.Job != 0 && err == nil {
 			q.Owner = &j.UID // not of one that had the same number before
 		}
 	}

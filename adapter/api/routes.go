@@ -30,6 +30,7 @@ func (d *desk) table() []route {
 		{http.MethodPost, "/v1/resume", d.resume},
 		{http.MethodGet, "/v1/events", d.events},
 		{http.MethodGet, "/v1/report", d.report},
+		{http.MethodGet, "/v1/history", d.history},
 		{http.MethodGet, "/v1/strategies", d.strategies},
 		{http.MethodPost, "/v1/strategies", d.changeStrategy},
 		{http.MethodGet, "/v1/strategies/{name}", d.strategies},

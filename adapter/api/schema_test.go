@@ -21,7 +21,7 @@ var rewriteSchema = flag.Bool("schema", false, "rewrite docs/schema/v1.json")
 // ever removed or changed.
 func TestSchema(t *testing.T) {
 	defs := map[string]any{}
-	for _, v := range []any{Job{}, Status{}, Allocation{}, Event{}, Strategy{}, Trial{}, Change{}, Cancelled{}, Cluster{}, Drain{}, Progress{}, Offer{}, Report{}, Error{}, Settings{}, Access{}, Budget{}} {
+	for _, v := range []any{Job{}, Status{}, Allocation{}, Event{}, Strategy{}, Trial{}, Change{}, Cancelled{}, Cluster{}, Drain{}, Progress{}, Offer{}, Report{}, History{}, Error{}, Settings{}, Access{}, Budget{}} {
 		schemaOf(reflect.TypeOf(v), defs)
 	}
 	list := func(name string) map[string]any {

@@ -17,6 +17,10 @@ const (
 
 	itsRequests = 16 // concurrent requests of a user, or of an address without a credential, not counting those that wait for their job
 	itsWaiting  = 64 // requests that wait for a job
+	allHistory  = 16 // pages of the history that are read at a time: each has up to HistoryBytes
+	itsHistory  = 2
+	keptHistory = 4 // reserved for root and operators
+
 	itsDecoding = 64 // credentials of an address that are being decoded, or wait for that
 
 	perSecond = 20  // requests of a user that are answered in the long run
@@ -29,6 +33,7 @@ type shares struct {
 	readers  readers
 	requests amounts[holder]
 	waiting  amounts[uint32] // by job
+	history  amounts[holder]
 	decoding amounts[holder]
 	rate     rates[uint32]
 	lines    *lines
@@ -39,6 +44,7 @@ func newShares() *shares {
 		bodies:   amounts[holder]{all: allBodies, each: itsBodies, kept: keptBodies},
 		requests: amounts[holder]{each: itsRequests},
 		waiting:  amounts[uint32]{each: itsWaiting},
+		history:  amounts[holder]{all: allHistory, each: itsHistory, kept: keptHistory},
 		decoding: amounts[holder]{each: itsDecoding},
 		rate:     rates[uint32]{perSecond: perSecond, burst: burst},
 		lines:    newLines(),

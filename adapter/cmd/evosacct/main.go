@@ -93,18 +93,9 @@ node-seconds of each step. The options are those of sacct.`,
 			if err != nil {
 				return err
 			}
-			ctx, cancel := context.WithTimeout(cmd.Context(), patience)
-			defer cancel()
-			jobs, err := client.Jobs(ctx, true)
+			jobs, err := o.read(cmd.Context(), client)
 			if err != nil {
 				return fmt.Errorf("%w; sacct has what Slurm knows", err)
-			}
-			for i, j := range jobs { // of a user with very many steps some come without what they had
-				if len(j.Past) == 0 && j.Step > 0 {
-					if whole, err := client.Job(ctx, j.ID); err == nil {
-						jobs[i] = whole
-					}
-				}
 			}
 			return o.write(os.Stdout, jobs, time.Now(), func(id uint32) ([]api.Event, error) {
 				ctx, cancel := context.WithTimeout(cmd.Context(), patience)

@@ -105,6 +105,34 @@ func TestRows(t *testing.T) {
 	}
 }
 
+// TestWithPast checks that all pages of the history are added, each job once, in its last state.
+func TestWithPast(t *testing.T) {
+	listed := []api.Job{{ID: 1, Submit: ago(9), State: "running"}, {ID: 2, Submit: ago(9), State: "ended", Reason: "known", Past: []api.Span{{}}}}
+	pages := map[api.Place]api.History{
+		{}:                 {Jobs: []api.Job{{ID: 1, Submit: ago(9), State: "ended"}, {ID: 2, Submit: ago(9), State: "ended"}}, Next: "8.3"},
+		{Ended: 8, Row: 3}: {Jobs: []api.Job{{ID: 3, State: "ended"}, {ID: 2, Submit: ago(99), State: "ended"}}}, // an ID that was used before
+	}
+	o, cmd := build()
+	if err := cmd.ParseFlags([]string{"-j", "1,2,3", "-u", "ann", "-S", "12:00", "-E", "13:00"}); err != nil {
+		t.Fatal(err)
+	}
+	if err := o.prepare(now, func() (string, error) { return "1", nil }); err != nil {
+		t.Fatal(err)
+	}
+	q := o.query()
+	if fmt.Sprint(q.Jobs, q.Users) != "[1 2 3] [ann]" || !q.Start.Equal(ago(120)) || !q.End.Equal(ago(60).Add(time.Second)) {
+		t.Errorf("%+v", q)
+	}
+	all, err := withPast(listed, q, func(q api.HistoryQuery) (api.History, error) { return pages[q.Before], nil })
+	got := ""
+	for _, j := range all {
+		got += fmt.Sprint(j.ID, j.State, j.Reason, " ")
+	}
+	if want := "1ended 2endedknown 3ended 2ended "; err != nil || got != want {
+		t.Errorf("%q, %v, want %q", got, err, want)
+	}
+}
+
 // TestNextStepsNodes checks that nodes that come for the next step while a step waits do not count
 // as that step's, nor do those that remain after some have left. Loans of a malleable job do. No
 // node-second is lost.

@@ -39,7 +39,8 @@ func (two) Status(context.Context) (api.Status, error) { return api.Status{}, ni
 func (two) Jobs(context.Context, bool) ([]api.Job, error) {
 	return []api.Job{{ID: 1, Name: "roots", State: "queued"}, {ID: 2, Name: "daemons", UID: 1, State: "queued"}}, nil
 }
-func (two) Cluster(context.Context) (*api.Cluster, error) { return &api.Cluster{}, nil }
+func (two) History(context.Context, api.HistoryQuery) (api.History, error) { return api.History{}, nil }
+func (two) Cluster(context.Context) (*api.Cluster, error)                  { return &api.Cluster{}, nil }
 
 // TestPageOnTCP checks that a user who signs in on the page's own address reads what it may, here
 // with PrivateData.

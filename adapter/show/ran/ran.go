@@ -25,7 +25,7 @@ const lastRuns = 5
 
 // Source is the part of a sidecar that reports on jobs.
 type Source interface {
-	Jobs(ctx context.Context, all bool) ([]api.Job, error)
+	History(ctx context.Context, q api.HistoryQuery) (api.History, error)
 	Events(ctx context.Context, q api.EventQuery) ([]api.Event, error)
 }
 
@@ -33,11 +33,11 @@ type Source interface {
 // that name that went through all of their steps, and which runs those were. Runs with other steps
 // than the last one do not count.
 func Last(ctx context.Context, from Source, uid uint32, name string) (planner.Profile, string, error) {
-	jobs, err := from.Jobs(ctx, true)
+	page, err := from.History(ctx, api.HistoryQuery{Users: []string{strconv.FormatUint(uint64(uid), 10)}, Names: []string{name}})
 	if err != nil {
 		return nil, "", err
 	}
-	jobs = slices.DeleteFunc(jobs, func(j api.Job) bool {
+	jobs := slices.DeleteFunc(page.Jobs, func(j api.Job) bool {
 		return j.UID != uid || j.Name != name || j.State != "ended" || j.EndState != "COMPLETED"
 	})
 	if len(jobs) == 0 {

@@ -64,7 +64,9 @@ type recorded struct {
 	events map[uint32][]api.Event
 }
 
-func (r recorded) Jobs(context.Context, bool) ([]api.Job, error) { return slices.Clone(r.jobs), nil }
+func (r recorded) History(context.Context, api.HistoryQuery) (api.History, error) {
+	return api.History{Jobs: slices.Clone(r.jobs)}, nil
+}
 func (r recorded) Events(_ context.Context, q api.EventQuery) ([]api.Event, error) {
 	return r.events[q.Job], nil
 }

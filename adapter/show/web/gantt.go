@@ -43,6 +43,7 @@ type gantt struct {
 	Jobs                           []row
 	Matching, Running, Queued      int
 	Previous, Next                 string // pages of the list
+	Undrawn                        bool   // more jobs ended in this time than were read
 	Series                         *series
 	Free, Busy, Unusable, Everyone int // nodes
 }
@@ -120,28 +121,14 @@ func drawGantt(ctx context.Context, v visit) (any, error) {
 	}
 	g := &gantt{Window: w, Now: now, Taken: cluster.Taken}
 	g.offer(all, cluster)
-	shown := make([]*api.Job, 0, len(all)) // there may be 100,000, which are not copied
-	last := now
-	for i := range all {
-		j := &all[i]
-		if !w.matches(j.User, j.Account, j.Partition) {
-			continue
-		}
-		shown = append(shown, j)
-		if j.State == "ended" {
-			continue
-		}
-		g.Matching++
-		if j.Step > 0 {
-			g.Running++
-		} else {
-			g.Queued++
-		}
-		if j.End.After(last) {
-			last = j.End
-		}
-	}
+	shown, last := g.choose(all)
 	s, width := w.times(now, last)
+	earlier, more, err := earlierJobs(ctx, v.Reader, all, s)
+	if err != nil {
+		return nil, err
+	}
+	ended, _ := g.choose(earlier)
+	shown, g.Undrawn = append(shown, ended...), more
 	g.From, g.To, g.Width = s.from, s.to, width
 	for _, m := range s.marks() {
 		g.Marks = append(g.Marks, mark{percent(s.x(m.At)), m.Text})
@@ -160,6 +147,31 @@ func drawGantt(ctx context.Context, v visit) (any, error) {
 		g.Series = clusterSeries(s, now, shown, cluster)
 	}
 	return g, nil
+}
+
+// choose counts and returns the jobs that the window selects, and when the last of them is to end.
+func (g *gantt) choose(all []api.Job) (shown []*api.Job, last time.Time) {
+	shown, last = make([]*api.Job, 0, len(all)), g.Now // there may be 100,000, which are not copied
+	for i := range all {
+		j := &all[i]
+		if !g.Window.matches(j.User, j.Account, j.Partition) {
+			continue
+		}
+		shown = append(shown, j)
+		if j.State == "ended" {
+			continue
+		}
+		g.Matching++
+		if j.Step > 0 {
+			g.Running++
+		} else {
+			g.Queued++
+		}
+		if j.End.After(last) {
+			last = j.End
+		}
+	}
+	return shown, last
 }
 
 // offer notes what can be chosen and how the nodes are.

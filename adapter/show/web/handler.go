@@ -28,6 +28,7 @@ type Reader interface {
 	Job(ctx context.Context, id uint32) (api.Job, error)
 	Cluster(ctx context.Context) (api.Cluster, error)
 	Events(ctx context.Context, q api.EventQuery) ([]api.Event, error)
+	History(ctx context.Context, q api.HistoryQuery) (api.History, error)
 }
 
 // Page serves the page.
@@ -112,6 +113,7 @@ func (p *Page) Handler() http.Handler {
 	mux.HandleFunc(base+"{$}", looked(p.show("gantt", readTimeout, p.gantt)))
 	mux.HandleFunc(base+"job", looked(p.show("job", readTimeout, p.job)))
 	mux.HandleFunc(base+"strategies", looked(p.show("strategies", readTimeout, p.strategies)))
+	mux.HandleFunc(base+"history", looked(p.show("history", readTimeout, p.history)))
 	mux.HandleFunc(base+"overview", looked(p.show("overview", readTimeout, p.overview)))
 	mux.HandleFunc(base+"try", acted(p.show("strategies", actTimeout, p.try)))
 	mux.HandleFunc(base+"cancel", acted(p.show("error", actTimeout, p.cancel)))
@@ -325,7 +327,7 @@ var pages = readPages()
 func readPages() map[string]*template.Template {
 	all := map[string]*template.Template{}
 	frame := template.Must(template.New("").Funcs(functions).ParseFS(files, "templates/frame.html", "templates/parts.html"))
-	for _, name := range []string{"gantt", "job", "strategies", "overview", "error"} {
+	for _, name := range []string{"gantt", "job", "strategies", "overview", "history", "error"} {
 		all[name] = template.Must(template.Must(frame.Clone()).ParseFS(files, "templates/"+name+".html"))
 	}
 	return all

@@ -68,7 +68,7 @@ func narrow(ctx context.Context, t *testing.T, name string, page http.Handler) {
 	defer server.Close()
 	for _, script := range []bool{true, false} {
 		for _, width := range []int64{320, 390} {
-			for _, address := range []string{"/", "/?by=node", "/?user=" + strings.Repeat("u", 100), "/job?id=12", "/strategies", "/overview", "/job?id=99"} {
+			for _, address := range []string{"/", "/?by=node", "/?user=" + strings.Repeat("u", 100), "/job?id=12", "/strategies", "/overview", "/history", "/job?id=99"} {
 				var reach, inner int
 				var apart float64
 				var found []string

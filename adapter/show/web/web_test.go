@@ -49,6 +49,9 @@ func (c *cluster) Jobs(_ context.Context, _ bool) ([]api.Job, error) {
 func (c *cluster) Events(context.Context, api.EventQuery) ([]api.Event, error) {
 	return c.events, nil
 }
+func (c *cluster) History(context.Context, api.HistoryQuery) (api.History, error) {
+	return api.History{}, c.err
+}
 func (c *cluster) Job(_ context.Context, id uint32) (api.Job, error) {
 	for _, j := range c.jobs {
 		if j.ID == id {

@@ -54,6 +54,19 @@ func (c *Controller) Sees(ctx context.Context, uid uint32) func(account string) 
 	return func(account string) bool { return known.See(who.Username, account) }
 }
 
+// coordinates lists the accounts whose jobs a user reads as their coordinator.
+func (c *Controller) coordinates(ctx context.Context, uid uint32) []string {
+	who, err := user.LookupId(strconv.FormatUint(uint64(uid), 10))
+	if err != nil || !c.view.Load().AsSlurm {
+		return nil
+	}
+	known, err := c.privileges.of(ctx, rememberedFor, c.slurm.Privileges)
+	if err != nil {
+		return nil // Sees has said why
+	}
+	return known.Coordinates(who.Username)
+}
+
 // Shows returns what Slurm shows a user who is not an operator of nodes, partitions, and
 // reservations, or nil for everything.
 func (c *Controller) Shows(ctx context.Context, uid uint32) *api.Sight {

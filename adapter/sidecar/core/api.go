@@ -34,6 +34,13 @@ func (c *Core) NoteIn(h *msg.Handling) { adopt.NoteIn(c.c, h) }
 // View returns the current state. O(jobs).
 func (c *Core) View() *msg.View { return talk.ViewOf(c.c) }
 
+// Past returns an ended job of the database as the API shows it, where the machine's clock leads by `skew`.
+func Past(cfg config.Config, strategy msg.Strategy, skew time.Duration, b msg.BookedJob) api.Job {
+	c := state.New(msg.Site{}, cfg, strategy, time.Time{})
+	c.Skew = skew
+	return talk.Past(c, b)
+}
+
 // Job returns a job as the API shows it, and false if it is not known.
 func (c *Core) Job(id slurmctl.JobID) (api.Job, bool) { return talk.Job(c.c, id) }
 

@@ -11,5 +11,5 @@ func Later(a, b time.Time) time.Time {
 	return a
 }
 
-// MostEnded is how many ended jobs evosqueue --states=all can show.
+// MostEnded is how many ended jobs are in memory, for evosqueue --states=all. The history has them all.
 const MostEnded = 200

@@ -1,6 +1,8 @@
 package msg
 
 import (
+	"time"
+
 	"github.com/evoslurm/evoslurm/adapter/api"
 	"github.com/evoslurm/evoslurm/adapter/internal/config"
 )
@@ -19,9 +21,10 @@ type View struct {
 	Private   Private
 	Base      map[uint32]uint32 // Slurm id of a companion or link → base job
 
-	Holds     int // number in Slurm
-	HeldNodes int // nodes in these holds
-	IdleNodes int // nodes of these that are idle and kept from waiting jobs
+	Holds     int           // number in Slurm
+	HeldNodes int           // nodes in these holds
+	Skew      time.Duration // lead of the machine's clock over the core's
+	IdleNodes int           // nodes of these that are idle and kept from waiting jobs
 }
 
 // Private holds what Slurm's PrivateData hides from users who are not operators, besides jobs.

@@ -23,7 +23,7 @@ import (
 func ViewOf(c *state.Core) *msg.View {
 	v := &msg.View{Owners: map[uint32]uint32{}, Coming: map[uint32]bool{}, Base: map[uint32]uint32{}, Operators: c.Config.Operators, SlurmUser: c.SlurmUser, Reading: reading(c), AsSlurm: c.Config.Read == config.ReadSlurm,
 		Private: msg.Private{Nodes: private(c, "nodes"), Partitions: private(c, "partitions"), Reservations: private(c, "reservations")}}
-	v.Status = status(c)
+	v.Status, v.Skew = status(c), c.Skew
 	further := map[uint32][]uint32{}
 	for id, j := range c.ByID {
 		if uint32(id) != j.SlurmID {
