@@ -289,9 +289,7 @@ func adoptJob(c *state.Core, r *slurmctl.Job, sp request.Request, chain []slurmc
 		if err != nil {
 			return err
 		}
-		if drive == drivemode.Merge && j.Inferred && hasCompanions(c, r) {
-			drive, reason = drivemode.Companion, "it runs with companions"
-		}
+		drive, reason = driveFound(c, j, drive, reason)
 		j.DriveBy(string(drive))
 		why = reason
 	}

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/evoslurm/evoslurm/adapter/internal/drivemode"
 	"github.com/evoslurm/evoslurm/adapter/job/request"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/plan"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/state"
@@ -44,16 +45,20 @@ func RecoverStep(c *state.Core, s *state.Snapshot, j *state.Job) int {
 	return first
 }
 
-// hasCompanions reports whether companions of a running job run. Why it has them may be lost with the database: the
-// site's plugins, or Slurm's refusal to merge. A job that merges would give them up.
-func hasCompanions(c *state.Core, r *slurmctl.Job) bool {
+// driveFound returns the drive mode of a job that was found running, if the job would merge by now. If companions of
+// it run, it goes on with companions: why it has them may be lost with the database, and a job that merges would give
+// them up.
+func driveFound(c *state.Core, j *state.Job, drive drivemode.Mode, why string) (drivemode.Mode, string) {
+	if !j.Inferred || drive != drivemode.Merge {
+		return drive, why
+	}
 	for i := range c.Snapshot.Jobs {
 		k := &c.Snapshot.Jobs[i]
-		if own, ours := state.ParseHoldName(k.Name); ours && own.Job == r.ID && k.UID == r.UID && plan.IsCompanion(k) {
-			return true
+		if own, ours := state.ParseHoldName(k.Name); ours && own.Job == j.BaseID() && k.UID == j.UID && plan.IsCompanion(k) {
+			return drivemode.Companion, "it runs with companions"
 		}
 	}
-	return false
+	return drive, why
 }
 
 // InferStep returns the current step (1-based, `reached` or a later one) of a job that holds `nodes` nodes,
