@@ -101,8 +101,8 @@ $(GOLANGCI_LINT):
 	mv bin/tools/golangci-lint $@
 
 .PHONY: crash
-crash: deps ## kill the sidecar at every numbered point of every scenario, on a real Slurm (half an hour)
-	go test -run 'TestCrashPoints' -v -count=1 -parallel 4 -timeout 180m ./adapter/trials/crash -crash.full
+crash: deps ## kill the sidecar at every numbered point of every scenario, and slurmctld beside a backup, on a real Slurm (half an hour)
+	go test -run 'TestCrashPoints|TestBackup' -v -count=1 -parallel 4 -timeout 180m ./adapter/trials/crash -crash.full
 
 .PHONY: faults
 faults: deps ## run every scenario while Slurm's commands fail at random (SEEDS=20 runs from SEED=1 on)
