@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"crypto/tls"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -15,7 +16,10 @@ import (
 	"reflect"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"time"
+
+	"github.com/evoslurm/evoslurm/adapter/internal/certs"
 )
 
 const (
@@ -27,6 +31,9 @@ const (
 	attemptTimeout = 15 * time.Second // for one try, beyond the server's wait
 	patience       = 2 * time.Second  // with a server that says "not yet", as it does of a job that has just started
 )
+
+// wantsTLS is how net/http answers a request without TLS where there is TLS.
+const wantsTLS = "Client sent an HTTP request to an HTTPS server.\n"
 
 // Client sends requests to a Server. While the server is away (not started, restarting, machine
 // down), a call retries until its context ends.
@@ -47,14 +54,16 @@ type Client struct {
 	address string
 	base    string // of URLs
 	unix    bool
-	line    *line // to a TCP server
+	line    *line                     // to a TCP server
+	expires atomic.Pointer[time.Time] // the server's certificate; nil: none was seen
 	munge   Munge
 	http    *http.Client
 }
 
-// NewClient makes a client of the server at unix:///path or host:port.
+// NewClient makes a client of the server at unix:///path, host:port, or https://host:port.
 func NewClient(address string, munge Munge) (*Client, error) {
 	c := &Client{address: address, munge: munge}
+	scheme, address := schemeOf(address)
 	dialer := &net.Dialer{Timeout: attemptTimeout}
 	tr := &http.Transport{MaxResponseHeaderBytes: maxHeader, IdleConnTimeout: idleTimeout / 2}
 	if path, ok := strings.CutPrefix(address, unixPrefix); ok {
@@ -71,9 +80,9 @@ func NewClient(address string, munge Munge) (*Client, error) {
 		}
 		_, port, err := net.SplitHostPort(address)
 		if _, e := strconv.ParseUint(port, 10, 16); err != nil || e != nil {
-			return nil, fmt.Errorf("address %q: want unix:///path or host:port", address)
+			return nil, fmt.Errorf("address %q: want unix:///path, host:port, or https://host:port", c.address)
 		}
-		c.address, c.base = address, "http://"+address
+		c.address, c.base = strings.TrimPrefix(scheme, "http://")+address, scheme+address
 		c.line = &line{dialer: dialer, address: address}
 		tr.DialContext = c.line.dial
 	}
@@ -83,6 +92,20 @@ func NewClient(address string, munge Munge) (*Client, error) {
 	}
 	return c, nil
 }
+
+// schemeOf splits the scheme of URLs off an address that is not a Unix socket's.
+func schemeOf(address string) (scheme, rest string) {
+	if rest, secure := strings.CutPrefix(address, "https://"); secure {
+		return "https://", rest
+	}
+	return "http://", address
+}
+
+// UseTLS sets how the client trusts a server at https://. It is called before the first request.
+func (c *Client) UseTLS(cfg *tls.Config) { c.http.Transport.(*http.Transport).TLSClientConfig = cfg }
+
+// Expires returns when the certificate of the server expires that was last asked; nil if it had none.
+func (c *Client) Expires() *time.Time { return c.expires.Load() }
 
 // Address returns the server's, as NewClient was given it.
 func (c *Client) Address() string { return c.address }
@@ -171,15 +194,12 @@ func (c *Client) attempt(ctx context.Context, method, uri string, body []byte, o
 	}
 	res, err := c.http.Do(req)
 	if err != nil {
-		if u, ok := errors.AsType[*url.Error](err); ok { // the caller adds the address, and the path helps no user
-			err = u.Err
-		}
-		if errors.Is(err, fs.ErrPermission) {
-			return err
-		}
-		return awayError{err}
+		return unreachable(err)
 	}
 	defer res.Body.Close()
+	if res.TLS != nil {
+		c.expires.Store(&res.TLS.PeerCertificates[0].NotAfter)
+	}
 	data, err := io.ReadAll(io.LimitReader(res.Body, maxAnswer+1))
 	if err != nil {
 		return awayError{err}
@@ -188,8 +208,8 @@ func (c *Client) attempt(ctx context.Context, method, uri string, body []byte, o
 		return fmt.Errorf("the sidecar at %s answered more than %d MiB: too many jobs for one answer", c.address, maxAnswer>>20)
 	}
 	if !c.unix {
-		if err := c.verify(ctx, t, credential, res, data); err != nil {
-			return c.mungeFailure(err, awayError{err})
+		if err := c.prove(ctx, t, credential, res, data); err != nil {
+			return err
 		}
 	}
 	if res.StatusCode == http.StatusOK {
@@ -200,6 +220,28 @@ func (c *Client) attempt(ctx context.Context, method, uri string, body []byte, o
 		return nil
 	}
 	return c.failure(res.StatusCode, data)
+}
+
+// unreachable returns why a request was not sent, or not answered.
+func unreachable(err error) error {
+	if u, ok := errors.AsType[*url.Error](err); ok { // the caller adds the address, and the path helps no user
+		err = u.Err
+	}
+	if errors.Is(err, fs.ErrPermission) {
+		return err
+	}
+	return awayError{cmp.Or(certs.Explain(err), err)}
+}
+
+// prove returns an error unless an answer over TCP is the sidecar's own.
+func (c *Client) prove(ctx context.Context, t target, credential string, res *http.Response, data []byte) error {
+	if res.StatusCode == http.StatusBadRequest && string(data) == wantsTLS {
+		return awayError{fmt.Errorf("the server there has TLS: set api to https://%s", c.address)}
+	}
+	if err := c.verify(ctx, t, credential, res, data); err != nil {
+		return c.mungeFailure(err, awayError{err})
+	}
+	return nil
 }
 
 // dialUnix connects to a Unix socket, for which the kernel reports the listening user.

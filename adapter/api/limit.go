@@ -177,10 +177,7 @@ func (g *gate) remove(s *slotted) {
 
 // stateOf records how far a connection has come; it is http.Server.ConnState.
 func stateOf(c net.Conn, state http.ConnState) {
-	if t, ok := c.(*tls.Conn); ok {
-		c = t.NetConn()
-	}
-	s, ok := c.(*slotted)
+	s, ok := inTLS(c).(*slotted)
 	if !ok {
 		return
 	}
@@ -193,6 +190,14 @@ func stateOf(c net.Conn, state http.ConnState) {
 	case state == http.StateIdle:
 		s.move(kept)
 	}
+}
+
+// inTLS returns the connection below TLS.
+func inTLS(c net.Conn) net.Conn {
+	if t, ok := c.(*tls.Conn); ok {
+		return t.NetConn()
+	}
+	return c
 }
 
 // move notes how far a connection that has a slot has come.
@@ -250,7 +255,7 @@ type connKey struct{}
 
 // withConn notes the connection of requests, and its peer.
 func withConn(ctx context.Context, c net.Conn) context.Context {
-	s, ok := c.(*slotted)
+	s, ok := inTLS(c).(*slotted)
 	if !ok {
 		return withPeer(ctx, c)
 	}

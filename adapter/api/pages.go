@@ -13,6 +13,8 @@ type pages struct {
 	ready func() error // as Server.Ready
 	page  http.Handler // as Server.Page
 	views http.Handler // as Server.Views
+
+	warnings func() []error // as Server.Warnings
 }
 
 // page serves the page to callers on the Unix socket. A browser has no MUNGE: "evosctl web" reads

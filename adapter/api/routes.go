@@ -68,7 +68,7 @@ func (f *front) routes(d *desk, pages pages) http.Handler {
 		})
 	})
 	if pages.ready != nil {
-		Health(mux, pages.ready)
+		Health(mux, pages.ready, pages.warnings)
 	}
 	if pages.page != nil {
 		mux.HandleFunc(PagePath, func(w http.ResponseWriter, r *http.Request) { f.page(w, r, d, pages.page) })

@@ -3,6 +3,7 @@ package api
 import (
 	"cmp"
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"net"
@@ -37,6 +38,7 @@ type Server struct {
 
 	Socket string        // path of the Unix socket; "": none
 	TCP    string        // host:port; "": none
+	TLS    *tls.Config   // on TCP; nil: none
 	Munge  Munge         // how credentials of TCP callers are decoded
 	MaxAge time.Duration // of a credential; 0: DefaultMaxAge
 	Wait   time.Duration // longest wait of one next request; 0: DefaultWait
@@ -66,6 +68,8 @@ type Server struct {
 	// Ready returns why the sidecar is currently not usable, for all callers: GET /readyz, beside
 	// /healthz, without a credential. nil if there is no such path.
 	Ready func() error
+	// Warnings lists what an administrator must do soon, for all callers of /healthz; nil for nothing.
+	Warnings func() []error
 	// Views serves the read-only pages beside /v1 (dashboard, metrics), to callers who may read all
 	// users' jobs. nil for none.
 	Views http.Handler
@@ -156,13 +160,13 @@ func (s *Server) Serve(ctx context.Context) error {
 	acts := s.rights().acts
 	most := cmp.Or(s.most, connections(len(s.listeners)+1))
 	for _, l := range s.listeners {
-		go func() { failed <- srv.Serve(limit(l, most, acts)) }()
+		go func() { failed <- srv.Serve(s.secured(limit(l, most, acts))) }()
 	}
 	if s.awaited {
 		go func() {
 			if l := s.port().await(ctx); l != nil {
 				s.beganToListen()
-				failed <- srv.Serve(limit(l, most, acts))
+				failed <- srv.Serve(s.secured(limit(l, most, acts)))
 			}
 		}()
 	}
@@ -181,6 +185,14 @@ func (s *Server) Serve(ctx context.Context) error {
 		return fmt.Errorf("api: %w", err)
 	}
 	return nil
+}
+
+// secured adds TLS to a listener on TCP.
+func (s *Server) secured(l net.Listener) net.Listener {
+	if s.TLS == nil || l.Addr().Network() == "unix" {
+		return l
+	}
+	return tls.NewListener(l, s.TLS)
 }
 
 func (s *Server) close() {
@@ -227,7 +239,7 @@ func (s *Server) authenticator() *authenticator {
 func (s *Server) routes(ctx context.Context) http.Handler {
 	d := s.desk(ctx)
 	f := &front{auth: s.authenticator(), shares: d.shares, rights: d.rights, log: s.Log}
-	return f.routes(d, pages{ready: s.Ready, page: s.Page, views: s.Views})
+	return f.routes(d, pages{ready: s.Ready, page: s.Page, views: s.Views, warnings: s.Warnings})
 }
 
 // listenUnix opens the socket for all users (the kernel identifies callers) in a folder that only

@@ -7,9 +7,11 @@ import (
 	"os"
 	"os/user"
 	"strconv"
+	"strings"
 	"sync"
 
 	"github.com/evoslurm/evoslurm/adapter/api"
+	"github.com/evoslurm/evoslurm/adapter/internal/certs"
 	"github.com/evoslurm/evoslurm/adapter/internal/config"
 	"github.com/evoslurm/evoslurm/slurmctl"
 )
@@ -19,6 +21,13 @@ func Client(site config.Config) (*api.Client, error) {
 	client, err := api.NewClient(site.API, api.Munge{Socket: site.Munge.Socket})
 	if err != nil {
 		return nil, err
+	}
+	if strings.HasPrefix(site.API, "https://") {
+		cfg, err := certs.Client(site.TLS).Config()
+		if err != nil {
+			return nil, err
+		}
+		client.UseTLS(cfg)
 	}
 	k := &knowledge{account: site.SidecarUser, slurm: &slurmctl.Client{Dir: site.Slurm.Bin, Timeout: site.Slurm.Timeout}}
 	client.ClusterName, client.Trusts = k.cluster, k.trusts

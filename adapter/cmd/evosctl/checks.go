@@ -14,6 +14,7 @@ import (
 
 	"github.com/evoslurm/evoslurm/adapter/api"
 	"github.com/evoslurm/evoslurm/adapter/api/reach"
+	"github.com/evoslurm/evoslurm/adapter/internal/certs"
 	"github.com/evoslurm/evoslurm/adapter/internal/config"
 	"github.com/evoslurm/evoslurm/adapter/internal/drivemode"
 	"github.com/evoslurm/evoslurm/slurmctl"
@@ -374,7 +375,21 @@ func (d *doctor) sidecar(ctx context.Context) {
 	default:
 		d.add("sidecar", ok, detail, "")
 	}
+	d.certificate(client.Expires())
 	d.settings(ctx, client)
+}
+
+// certificate checks when the sidecar's certificate expires.
+func (d *doctor) certificate(expires *time.Time) {
+	if expires == nil {
+		return
+	}
+	detail := "the sidecar's expires on " + expires.UTC().Format(time.DateOnly)
+	if time.Until(*expires) < certs.Soon {
+		d.add("certificate", warn, detail, "renew it (listen.certificate); the sidecar reads it again by itself")
+		return
+	}
+	d.add("certificate", ok, detail, "")
 }
 
 // priorities reports by which priority evolving jobs are planned.

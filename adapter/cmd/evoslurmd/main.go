@@ -128,16 +128,21 @@ func run(cmd *cobra.Command, _ []string) error {
 		Ready: ctl.Ready, Views: ctl.Metrics.Handler(),
 		Page: page.Handler(),
 	}
+	pairs := certificates(cfg)
+	server.Warnings = pairs.trouble
+	if server.TLS, err = pairs.server("listen"); err != nil {
+		return err
+	}
 	if err := server.Listen(); err != nil {
 		return err
 	}
 	log.WithField("addresses", server.Addresses()).Info("serving the API")
-	measures, err := metrics.Listen(api.Port{Address: cfg.Listen.Metrics, Opened: sockets["metrics"], Log: log}, ctl.Metrics.Handler(), ctl.Ready)
+	measures, err := metrics.Listen(api.Port{Address: cfg.Listen.Metrics, Opened: sockets["metrics"], Log: log}, ctl.Metrics.Handler(), ctl.Ready, pairs.trouble)
 	if err != nil {
 		return fmt.Errorf("listen.metrics: %w", err)
 	}
 
-	browsers, err := listenWeb(cfg.Web, sockets["web"], server, log)
+	browsers, err := listenWeb(cfg.Web, sockets["web"], server, pairs, log)
 	if err != nil {
 		return err
 	}
@@ -147,6 +152,7 @@ func run(cmd *cobra.Command, _ []string) error {
 	all.Go(func() error { return browsers.Serve(ctx) })
 	all.Go(func() error { return server.Serve(ctx) })
 	all.Go(func() error { return ctl.Run(ctx) })
+	all.Go(func() error { return pairs.watch(ctx, log) })
 	all.Go(func() error { return reload(ctx, cmd, ctl, hup, log) })
 	err = all.Wait()
 	if errors.Is(err, context.Canceled) {
@@ -179,7 +185,7 @@ func passed() (map[string][]net.Listener, error) {
 const pageTimeout = time.Minute
 
 // listenWeb opens the page's own address, where readers sign in.
-func listenWeb(cfg config.Web, sockets []net.Listener, server *api.Server, log *logrus.Logger) (*api.Side, error) {
+func listenWeb(cfg config.Web, sockets []net.Listener, server *api.Server, pairs pairs, log *logrus.Logger) (*api.Side, error) {
 	port := api.Port{Address: cfg.Listen, Opened: sockets, Log: log}
 	if cfg.Listen == "" && len(sockets) == 0 {
 		return api.ListenSide(port, nil, pageTimeout)
@@ -201,11 +207,9 @@ func listenWeb(cfg config.Web, sockets []net.Listener, server *api.Server, log *
 			return nil, fmt.Errorf("the socket that systemd passed for the page, %s, is reached from other machines: set web.certificate and web.key", a)
 		}
 	}
-	if cfg.Certificate != "" {
-		var err error
-		if port.TLS, err = (&web.Certificate{File: cfg.Certificate, Key: cfg.Key}).Config(); err != nil {
-			return nil, fmt.Errorf("web.certificate: %w", err)
-		}
+	var err error
+	if port.TLS, err = pairs.server("web"); err != nil {
+		return nil, err
 	}
 	side, err := api.ListenSide(port, page.Handler(), pageTimeout)
 	if err != nil {

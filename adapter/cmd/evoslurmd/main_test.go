@@ -2,14 +2,8 @@ package main
 
 import (
 	"context"
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
 	"crypto/tls"
-	"crypto/x509"
-	"encoding/pem"
 	"io"
-	"math/big"
 	"net"
 	"net/http"
 	"net/http/cookiejar"
@@ -26,6 +20,7 @@ import (
 	"github.com/sirupsen/logrus"
 
 	"github.com/evoslurm/evoslurm/adapter/api"
+	"github.com/evoslurm/evoslurm/adapter/internal/certs/certstest"
 	"github.com/evoslurm/evoslurm/adapter/internal/config"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/msg"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/observed"
@@ -54,7 +49,7 @@ func TestPageOnTCP(t *testing.T) {
 	log.SetOutput(io.Discard)
 	server := &api.Server{Backend: two{}, Log: log, Reading: func() api.Reading { return api.OwnJobs }}
 	cfg := config.Web{Listen: "127.0.0.1:0", Base: "/evo/", Tokens: file}
-	side, err := listenWeb(cfg, nil, server, log)
+	side, err := listenWeb(cfg, nil, server, certificates(config.Config{Web: cfg}), log)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -119,12 +114,12 @@ func TestPageOnTCP(t *testing.T) {
 	if err := os.Chmod(file, 0o644); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := listenWeb(cfg, nil, server, log); err == nil || !strings.Contains(err.Error(), "web.tokens: "+file+": others may read it") {
+	if _, err := listenWeb(cfg, nil, server, certificates(config.Config{Web: cfg}), log); err == nil || !strings.Contains(err.Error(), "web.tokens: "+file+": others may read it") {
 		t.Errorf("a file that others read: %v", err)
 	}
 	cfg.Tokens = ""
 	server.Reading = func() api.Reading { return api.Anybody }
-	if side, err = listenWeb(cfg, nil, server, log); err != nil {
+	if side, err = listenWeb(cfg, nil, server, certificates(config.Config{Web: cfg}), log); err != nil {
 		t.Fatal(err)
 	}
 	ctx, stop = context.WithCancel(t.Context())
@@ -132,33 +127,6 @@ func TestPageOnTCP(t *testing.T) {
 	go func() { done <- side.Serve(ctx) }()
 	if code, text := read(nil, "http://"+side.Addr().String()+"/evo/"); code != http.StatusOK || !strings.Contains(text, "roots") {
 		t.Errorf("everybody may read: %d %s", code, text)
-	}
-}
-
-// certify writes a certificate for 127.0.0.1 with this serial number, and its key.
-func certify(t *testing.T, cfg config.Web, serial int64) {
-	t.Helper()
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
-	template := &x509.Certificate{SerialNumber: big.NewInt(serial), NotAfter: time.Now().Add(time.Hour), IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}}
-	cert, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	private, err := x509.MarshalPKCS8PrivateKey(key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for file, block := range map[string]*pem.Block{cfg.Certificate: {Type: "CERTIFICATE", Bytes: cert}, cfg.Key: {Type: "PRIVATE KEY", Bytes: private}} {
-		if err := os.WriteFile(file, pem.EncodeToMemory(block), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	at := time.Unix(serial, 0)
-	if err := os.Chtimes(cfg.Certificate, at, at); err != nil {
-		t.Fatal(err)
 	}
 }
 
@@ -173,18 +141,18 @@ func TestPageByTLS(t *testing.T) {
 	log := logrus.New()
 	log.SetOutput(io.Discard)
 	server := &api.Server{Backend: two{}, Log: log}
-	if _, err := listenWeb(cfg, nil, server, log); err == nil || !strings.Contains(err.Error(), "web.certificate") {
+	if _, err := listenWeb(cfg, nil, server, certificates(config.Config{Web: cfg}), log); err == nil || !strings.Contains(err.Error(), "web.certificate") {
 		t.Errorf("without the files: %v", err)
 	}
-	certify(t, cfg, 1)
-	side, err := listenWeb(cfg, nil, server, log)
+	certstest.Write(t, dir, "127.0.0.1", 1, time.Now().Add(time.Hour))
+	side, err := listenWeb(cfg, nil, server, certificates(config.Config{Web: cfg}), log)
 	if err != nil {
 		t.Fatal(err)
 	}
 	go side.Serve(t.Context())
 	browser := &http.Client{Transport: &http.Transport{DisableKeepAlives: true, TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}}
 	for serial := range int64(3) {
-		certify(t, cfg, 10+serial)
+		certstest.Write(t, dir, "127.0.0.1", 10+serial, time.Now().Add(time.Hour))
 		if serial == 2 { // not whole yet
 			if err := os.Truncate(cfg.Certificate, 10); err != nil {
 				t.Fatal(err)
@@ -212,7 +180,7 @@ func TestPageByTLS(t *testing.T) {
 	}
 	defer open.Close()
 	cfg.Certificate = ""
-	if _, err := listenWeb(cfg, []net.Listener{open}, server, log); err == nil || !strings.Contains(err.Error(), "reached from other machines") {
+	if _, err := listenWeb(cfg, []net.Listener{open}, server, nil, log); err == nil || !strings.Contains(err.Error(), "reached from other machines") {
 		t.Errorf("without TLS, for everybody: %v", err)
 	}
 }

@@ -25,7 +25,8 @@ type Config struct {
 	Database string `mapstructure:"database"` // sqlite file
 	Listen   Listen `mapstructure:"listen"`
 	Web      Web    `mapstructure:"web"`
-	API      string `mapstructure:"api"` // address that commands use: unix:///path or host:port
+	API      string `mapstructure:"api"` // address that commands use: unix:///path, host:port, or https://host:port
+	TLS      TLS    `mapstructure:"tls"` // of commands that reach the sidecar by https://
 	Munge    Munge  `mapstructure:"munge"`
 
 	// SidecarUser is the account that the sidecar runs as, if it is neither root nor SlurmUser:
@@ -133,6 +134,10 @@ type Listen struct {
 	// Metrics is the host:port, or :port, that serves only /metrics, /healthz, and /readyz, open to
 	// all.
 	Metrics string `mapstructure:"metrics"`
+
+	Certificate string `mapstructure:"certificate"` // of TLS on TCP, PEM; "": plain HTTP
+	Key         string `mapstructure:"key"`         // its private key
+	ClientCA    string `mapstructure:"client_ca"`   // authority of clients' certificates; "": they need none
 }
 
 // Web configures the page on its own address.
@@ -304,12 +309,12 @@ func (c Config) Validate() error {
 	}
 	check(c.Web.Listen == "" || c.Web.Tokens == "" || c.Web.Certificate != "" || loopback(c.Web.Listen), "web.listen",
 		"%q is reached from other machines, and tokens would travel as they are; want localhost:port with a proxy before it, or web.certificate and web.key", c.Web.Listen)
-	check((c.Web.Certificate == "") == (c.Web.Key == ""), "web.key", "%q; want the key of web.certificate, or neither", c.Web.Key)
-	check(c.Web.Certificate == "" || filepath.IsAbs(c.Web.Certificate) && filepath.IsAbs(c.Web.Key), "web.certificate", "%q, %q; want absolute paths", c.Web.Certificate, c.Web.Key)
+	c.validateTLS(check)
 	check(pagePath.MatchString(c.Web.Base), "web.base", "%q; want a path such as / or /evoslurm/", c.Web.Base)
 	check(c.Web.Tokens == "" || filepath.IsAbs(c.Web.Tokens), "web.tokens", "%q is not an absolute path", c.Web.Tokens)
 	socket, isUnix := strings.CutPrefix(c.API, "unix://")
-	check(isUnix && strings.HasPrefix(socket, "/") || !isUnix && (validHostPort(c.API, false) || hostName.MatchString(c.API)), "api", "%q; want unix:///path, host or host:port", c.API)
+	server := strings.TrimPrefix(c.API, "https://")
+	check(isUnix && strings.HasPrefix(socket, "/") || !isUnix && (validHostPort(server, false) || hostName.MatchString(server)), "api", "%q; want unix:///path, host, host:port, or https://host:port", c.API)
 	for _, address := range c.Listen.Forwarded {
 		_, err := netip.ParseAddrPort(address)
 		check(err == nil, "listen.forwarded", "%q; want IP:port", address)

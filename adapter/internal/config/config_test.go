@@ -81,7 +81,7 @@ func TestEmptyFileIsTheDefault(t *testing.T) {
 func TestEveryKeyIsRead(t *testing.T) {
 	c, err := load(t, `
 database: /x/db
-listen: {socket: /x/s, tcp: ":7", forwarded: ["[2001:db8::1]:341"]}
+listen: {socket: /x/s, tcp: ":7", forwarded: ["[2001:db8::1]:341"], certificate: /x/lc, key: /x/lk, client_ca: /x/la}
 api: head:7
 sidecar_user: evo
 munge: {socket: /x/m, max_age: 2m}
@@ -110,6 +110,7 @@ overrun_signal: USR1
 operators: {users: [u], groups: [g]}
 allow: {users: [a], groups: [b, c], accounts: [d], qos: [e], partitions: [f]}
 deny: {users: [g], groups: [h], accounts: [i], qos: [j], partitions: [k, l]}
+tls: {ca: /x/ca, certificate: /x/nc, key: /x/nk}
 web: {listen: ":8", base: /evo/, tokens: /x/t, certificate: /x/c, key: /x/k}
 read: own
 recorder: {dir: /x/r, mib: 5}
@@ -121,7 +122,7 @@ log: {level: debug, format: json}
 		t.Fatal(err)
 	}
 	want := Config{
-		Database: "/x/db", Listen: Listen{Socket: "/x/s", TCP: ":7", Forwarded: []string{"[2001:db8::1]:341"}}, SidecarUser: "evo", Web: Web{":8", "/evo/", "/x/t", "/x/c", "/x/k"}, API: "head:7",
+		Database: "/x/db", Listen: Listen{Socket: "/x/s", TCP: ":7", Forwarded: []string{"[2001:db8::1]:341"}, Certificate: "/x/lc", Key: "/x/lk", ClientCA: "/x/la"}, TLS: TLS{"/x/ca", "/x/nc", "/x/nk"}, SidecarUser: "evo", Web: Web{":8", "/evo/", "/x/t", "/x/c", "/x/k"}, API: "head:7",
 		Munge: Munge{Socket: "/x/m", MaxAge: 2 * time.Minute}, Slurm: Slurm{Bin: "/x/bin", Timeout: 5 * time.Second, Share: 0.1},
 		PollInterval: 500 * time.Millisecond, Partitions: []string{"a", "b"}, StockJobs: 7,
 		Strategy: "2X+c",
@@ -231,6 +232,11 @@ func TestRefused(t *testing.T) {
 		"web: {listen: ':8'}":                 "web.listen",
 		"web: {listen: 'head:8'}":             "web.listen",
 		"web: {certificate: /x}":              "web.key",
+		"listen: {certificate: /x}":           "listen.key",
+		"listen: {key: x, certificate: /y}":   "listen.certificate",
+		"listen: {client_ca: /x}":             "listen.client_ca",
+		"tls: {ca: x}":                        "tls.ca",
+		"api: https://he/ad":                  "api",
 		"web: {certificate: x, key: y}":       "web.certificate",
 		"sidecar_user: -x":                    "sidecar_user",
 		"read_only_open: false":               "unknown keys: read_only_open (now read: slurm, everybody or own)",

@@ -144,7 +144,7 @@ func TestReady(t *testing.T) {
 // TestServer scrapes a server with an address of its own, many at once.
 func TestServer(t *testing.T) {
 	m := busy(100)
-	s, err := Listen(api.Port{Address: "127.0.0.1:0"}, m.Handler(), func() error { return fmt.Errorf("not so") })
+	s, err := Listen(api.Port{Address: "127.0.0.1:0"}, m.Handler(), func() error { return fmt.Errorf("not so") }, func() []error { return []error{fmt.Errorf("soon over")} })
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -162,12 +162,12 @@ func TestServer(t *testing.T) {
 			t.Fatal(a)
 		}
 	}
-	for path, want := range map[string]string{"healthz": "200 OK ok\n", "readyz": "503 Service Unavailable not so\n", "v1/jobs": "404 Not Found 404 page not found\n"} {
+	for path, want := range map[string]string{"healthz": "200 OK ok\nwarning: soon over\n", "readyz": "503 Service Unavailable not so\n", "v1/jobs": "404 Not Found 404 page not found\n"} {
 		if got, _ := get("http://" + s.Addr().String() + "/" + path); got != want {
 			t.Errorf("%s: %q, want %q", path, got, want)
 		}
 	}
-	if s, err := Listen(api.Port{}, m.Handler(), nil); err != nil || s.Serve(t.Context()) != nil {
+	if s, err := Listen(api.Port{}, m.Handler(), nil, nil); err != nil || s.Serve(t.Context()) != nil {
 		t.Error("nowhere is an error", err)
 	}
 }
