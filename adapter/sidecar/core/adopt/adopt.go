@@ -209,12 +209,15 @@ func forgetRead(c *state.Core, s *state.Snapshot) {
 	}
 }
 
-// Refuse does not adopt a job with a marker: the job stays parked, or runs as a stock job. The
+// Refuse does not adopt a job with a marker: the job stays parked, or waits or runs as a stock job. The
 // event and the log give the reason, as far as the user's share of events goes.
 func Refuse(c *state.Core, r *slurmctl.Job, err error) {
-	left := "it stays parked"
-	if running(r) {
+	left := "it waits as a stock job"
+	switch {
+	case running(r):
 		left = "it runs on as a stock job"
+	case mayHaveLost(c, r, c.Now):
+		left = "it stays parked"
 	}
 	_, denied := errors.AsType[denial](err)
 	known, ever := c.Known[r.ID]
