@@ -42,8 +42,9 @@ type Client struct {
 	// seconds not ready to answer; nil: nothing is called.
 	Waiting func(address string, err error)
 
-	// Away is asked, while the server is away, whether to give up: its error is the call's. nil: never.
-	Away func(ctx context.Context) error
+	// Away is asked, while the server is away, whether to give up: its error is the call's. It returns when to ask
+	// again at the latest. nil: never.
+	Away func(ctx context.Context) (again time.Time, err error)
 
 	// ClusterName names the cluster of the sidecar that is asked over TCP; nil: a server without Server.Cluster.
 	ClusterName func(ctx context.Context) (string, error)
@@ -158,12 +159,15 @@ func (c *Client) persist(ctx context.Context, attempt func() error) error {
 
 // pause waits for the next attempt after one that failed, or returns why a call does not go on waiting.
 func (c *Client) pause(ctx context.Context, p *pause, last error) error {
+	most := 2 * longestPause
 	if c.Away != nil && !errors.Is(last, ErrUnavailable) {
-		if err := c.Away(ctx); err != nil {
+		again, err := c.Away(ctx)
+		if err != nil {
 			return err
 		}
+		most = time.Until(again)
 	}
-	if p.sleep(ctx) != nil {
+	if p.sleep(ctx, most) != nil {
 		return silence{c.address, last, ctx.Err()}
 	}
 	return nil
@@ -288,7 +292,7 @@ func untilReady[A any](ctx context.Context, c *Client, path string, q any, ready
 		}
 		if time.Since(asked) >= time.Second {
 			pause = newPause()
-		} else if err := pause.sleep(ctx); err != nil { // cut short at once: the sidecar is stopping
+		} else if err := pause.sleep(ctx, 2*longestPause); err != nil { // cut short at once: the sidecar is stopping
 			return a, err
 		}
 	}

@@ -18,8 +18,9 @@ type pause struct{ length time.Duration }
 
 func newPause() *pause { return &pause{firstPause} }
 
-func (p *pause) sleep(ctx context.Context) error {
-	t := time.NewTimer(p.length/2 + rand.N(p.length))
+// sleep waits for the next retry, but not longer than most.
+func (p *pause) sleep(ctx context.Context, most time.Duration) error {
+	t := time.NewTimer(min(p.length/2+rand.N(p.length), most))
 	defer t.Stop()
 	p.length = min(2*p.length, longestPause)
 	select {

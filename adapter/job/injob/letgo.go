@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"os"
 	"strings"
 	"time"
@@ -18,7 +19,7 @@ import (
 // says so. They look seldom, each job at another time: slurmctld has thousands of jobs.
 
 const (
-	firstLook = 5 * time.Second // and up to twice as long; then with the next attempt to reach the sidecar
+	firstLook = 5 * time.Second // and up to twice as long
 	nextLooks = time.Minute
 )
 
@@ -40,18 +41,18 @@ func EndIfLetGo(client *api.Client, job uint32) {
 		return
 	}
 	var look time.Time
-	client.Away = func(ctx context.Context) error {
+	client.Away = func(ctx context.Context) (time.Time, error) {
 		if look.IsZero() {
-			look = time.Now().Add(firstLook + firstLook*time.Duration(job%10)/10)
+			look = time.Now().Add(firstLook + rand.N(firstLook))
 		}
 		if time.Now().Before(look) {
-			return nil
+			return look, nil
 		}
 		look = time.Now().Add(nextLooks)
 		if r, err := own(ctx, job); err == nil && request.IsLetGo(r.Comment) {
-			return errLetGo
+			return look, errLetGo
 		}
-		return nil
+		return look, nil
 	}
 }
 

@@ -6,6 +6,8 @@ import (
 	"os"
 	"slices"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/evoslurm/evoslurm/adapter/api"
 	"github.com/evoslurm/evoslurm/adapter/job/request"
@@ -23,6 +25,43 @@ func (s shown) Jobs(context.Context) ([]slurmctl.Job, error) { return s.jobs, ni
 
 func (s shown) Nodes(context.Context) ([]slurmctl.Node, []slurmctl.Partition, error) {
 	return []slurmctl.Node{{Name: "n1", CPUs: 4}, {Name: "n2", CPUs: 8}}, nil, nil
+}
+
+// TestLooks: a call looks into Slurm 5 to 10 seconds after the sidecar has gone and then once a minute, however rarely it
+// tries to reach the sidecar.
+func TestLooks(t *testing.T) {
+	before := slurm
+	defer func() { slurm = before }()
+	for range 20 {
+		synctest.Test(t, func(t *testing.T) {
+			begun, looks := time.Now(), []time.Duration{}
+			slurm = looked{func() string {
+				if looks = append(looks, time.Since(begun)); len(looks) < 3 {
+					return ""
+				}
+				return request.LetGo("")
+			}}
+			client, err := api.NewClient("unix://"+t.TempDir()+"/none", api.Munge{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			EndIfLetGo(client, 7)
+			if _, err := client.Allocation(t.Context(), 7); !errors.Is(err, errLetGo) || looks[0] < 5*time.Second || looks[0] > 10*time.Second || looks[1] != looks[0]+time.Minute || looks[2] != looks[1]+time.Minute {
+				t.Errorf("looks at %v, %v", looks, err)
+			}
+		})
+	}
+}
+
+// looked is a Slurm whose job has a comment.
+type looked struct{ comment func() string }
+
+func (l looked) JobsByID(_ context.Context, ids ...slurmctl.JobID) ([]slurmctl.Job, error) {
+	return []slurmctl.Job{{ID: ids[0], UID: uint32(os.Geteuid()), Comment: l.comment()}}, nil
+}
+func (looked) Jobs(context.Context) ([]slurmctl.Job, error) { return nil, nil }
+func (looked) Nodes(context.Context) ([]slurmctl.Node, []slurmctl.Partition, error) {
+	return nil, nil, nil
 }
 
 // TestLetGo: without a sidecar, a job that was let go has what Slurm says, companions included, and nothing comes. The
