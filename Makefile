@@ -178,6 +178,17 @@ latency: deps ## measure what an application waits for when it grows, in every d
 observe: deps ## a sidecar without rights observes a mixed workload on a private Slurm, which is then played in the model (half an hour; OBSERVEFLAGS=-observe.for=5m)
 	nice go test -run '^TestObserve$$' -v -count=1 -timeout 180m ./adapter/trials/observe -args -observe.for=30m -observe.out='$(CURDIR)/bin/observed' $(OBSERVEFLAGS)
 
+HELM := bin/tools/helm-v4.3.1
+
+.PHONY: chart
+chart: build-deps $(HELM) ## lint the Helm chart, render it as in testdata, and refuse bad values (CHARTFLAGS=-rewrite)
+	$(HELM) lint --strict contrib/helm/evoslurm
+	go test -count=1 ./adapter/trials/chart -args -chart.helm='$(abspath $(HELM))' $(CHARTFLAGS)
+
+$(HELM):
+	GOBIN=$(CURDIR)/bin/tools go install helm.sh/helm/v4/cmd/helm@v4.3.1
+	mv bin/tools/helm $@
+
 GOVULNCHECK := bin/tools/govulncheck-v1.8.0
 
 .PHONY: vuln
