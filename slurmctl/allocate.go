@@ -142,7 +142,7 @@ func (a *allocation) find(ctx context.Context) (live []Job, last Job, err error)
 	if a.User != nil {
 		uid = a.User.UID
 	}
-	jobs, err := a.named(ctx, uid, a.Name)
+	jobs, err := a.Named(ctx, uid, a.Name)
 	for _, j := range jobs {
 		if j.Ended() || j.State == Completing {
 			last = j

@@ -236,9 +236,9 @@ func (c *Client) glanced(ctx context.Context) (view, error) {
 	return longView(version, nil), nil
 }
 
-// named returns a user's jobs with a name (letters, digits, "_.-"), by one squeue that reads only
+// Named returns a user's jobs with a name (letters, digits, "_.-"), by one squeue that reads only
 // that user's jobs. It includes ended jobs while slurmctld remembers them.
-func (c *Client) named(ctx context.Context, uid uint32, name string) ([]Job, error) {
+func (c *Client) Named(ctx context.Context, uid uint32, name string) ([]Job, error) {
 	v, err := c.glanced(ctx)
 	if err != nil {
 		return nil, err

@@ -18,45 +18,45 @@ func (c *Client) Submit(ctx context.Context, u *User, args []string, stdin io.Re
 
 // AllocateRequest describes an allocation without a shell: an expander or a companion.
 type AllocateRequest struct {
-	User        *User    // whose job it is; nil for this process's user
-	Nodes       int      // number of nodes
-	NodeList    []string // --nodelist: nodes that it must include
-	Exclude     []string // --exclude
-	Partition   string
-	Account     string
-	QOS         string
-	Reservation string
-	Constraint  string
-	WCKey       string
-	Network     string
+	User        *User    `json:"-"`                   // whose job it is; nil for this process's user
+	Nodes       int      `json:"nodes"`               // number of nodes
+	NodeList    []string `json:"node_list,omitempty"` // --nodelist: nodes that it must include
+	Exclude     []string `json:"exclude,omitempty"`   // --exclude
+	Partition   string   `json:"partition,omitempty"`
+	Account     string   `json:"account,omitempty"`
+	QOS         string   `json:"qos,omitempty"`
+	Reservation string   `json:"reservation,omitempty"`
+	Constraint  string   `json:"constraint,omitempty"`
+	WCKey       string   `json:"wckey,omitempty"`
+	Network     string   `json:"network,omitempty"`
 
-	TmpDisk        int64  // MiB on each node
-	MemoryPerNode  *int64 // MiB; 0 for all of the node
-	MemoryPerCPU   int64  // MiB
-	MemoryPerGPU   int64  // MiB
-	CPUsPerTask    int
-	CPUsPerGPU     int
-	TasksPerNode   int
-	TasksPerSocket int
-	TasksPerCore   int
-	ThreadsPerCore int
-	SocketsPerNode int
-	CoresPerSocket int
-	CoreSpec       *int
-	ThreadSpec     *int
-	GRES           []GRES // on each node
+	TmpDisk        int64  `json:"tmp_disk,omitempty"`        // MiB on each node
+	MemoryPerNode  *int64 `json:"memory_per_node,omitempty"` // MiB; 0 for all of the node
+	MemoryPerCPU   int64  `json:"memory_per_cpu,omitempty"`  // MiB
+	MemoryPerGPU   int64  `json:"memory_per_gpu,omitempty"`  // MiB
+	CPUsPerTask    int    `json:"cpus_per_task,omitempty"`
+	CPUsPerGPU     int    `json:"cpus_per_gpu,omitempty"`
+	TasksPerNode   int    `json:"tasks_per_node,omitempty"`
+	TasksPerSocket int    `json:"tasks_per_socket,omitempty"`
+	TasksPerCore   int    `json:"tasks_per_core,omitempty"`
+	ThreadsPerCore int    `json:"threads_per_core,omitempty"`
+	SocketsPerNode int    `json:"sockets_per_node,omitempty"`
+	CoresPerSocket int    `json:"cores_per_socket,omitempty"`
+	CoreSpec       *int   `json:"core_spec,omitempty"`
+	ThreadSpec     *int   `json:"thread_spec,omitempty"`
+	GRES           []GRES `json:"gres,omitempty"` // on each node
 
 	// Parked submits the job without NodeList and Reservation, to begin in a year. An update then
 	// puts it into the reservation and starts it. Some sites' plugins forbid submitting with these
 	// options. Only root and SlurmUser can do this.
-	Parked bool
+	Parked bool `json:"-"`
 
-	ExpandJob JobID         // base job to merge into; 0 for none
-	Name      string        // unique name to find the job by
-	Comment   string        // free text
-	TimeLimit time.Duration // 0 for the partition's default
-	Exclusive bool
-	WorkDir   string // "" for /
+	ExpandJob JobID         `json:"expand_job,omitempty"` // base job to merge into; 0 for none
+	Name      string        `json:"name,omitempty"`       // unique name to find the job by
+	Comment   string        `json:"comment,omitempty"`    // free text
+	TimeLimit time.Duration `json:"time_limit,omitempty"` // 0 for the partition's default
+	Exclusive bool          `json:"exclusive,omitempty"`
+	WorkDir   string        `json:"-"` // "" for /
 }
 
 // args checks the request and returns it as options.

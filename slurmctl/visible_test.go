@@ -25,3 +25,10 @@ No partitions in the system
 		}
 	}
 }
+
+func TestBoundToHosts(t *testing.T) {
+	got := boundToHosts("PartitionName=open AllowGroups=ALL AllocNodes=ALL Nodes=n1\nPartitionName=shut AllowGroups=ALL AllocNodes=login[1-2] Nodes=n1\n")
+	if len(got) != 1 || got[0] != "shut" {
+		t.Errorf("bound: %q", got)
+	}
+}

@@ -102,7 +102,7 @@ func (k *Client) Signal(ctx context.Context, id slurmctl.JobID, name string, _ s
 func (k *Client) Hold(ctx context.Context, id slurmctl.JobID) error {
 	return onPending(ctx, k, about("Hold", id), func(j *job) {
 		j.Priority, j.Reason = 0, "JobHeldAdmin"
-		if k.user.UID != 0 {
+		if !k.user.may() {
 			j.Reason = "JobHeldUser"
 		}
 	})
@@ -218,7 +218,7 @@ func (k *Client) Reconfigure(ctx context.Context) error {
 
 func reserving(ctx context.Context, k *Client, name, of string, f func() error) error {
 	return change(ctx, k, Command{Name: name, About: of}, func() error {
-		if k.user.UID != 0 {
+		if !k.user.may() {
 			return refusal("Access/permission denied")
 		}
 		return f()

@@ -50,6 +50,13 @@ func (k *Client) Glance(ctx context.Context, ids ...slurmctl.JobID) ([]slurmctl.
 	return jobs, nil
 }
 
+// Named does what slurmctl.Client.Named does.
+func (k *Client) Named(ctx context.Context, uid uint32, name string) ([]slurmctl.Job, error) {
+	return look(ctx, k, Command{Name: "Named", About: name}, func() ([]slurmctl.Job, error) {
+		return slices.DeleteFunc(k.cluster.Queue(), func(r slurmctl.Job) bool { return r.UID != uid || r.Name != name }), nil
+	})
+}
+
 // Nodes does what slurmctl.Client.Nodes does.
 func (k *Client) Nodes(ctx context.Context) ([]slurmctl.Node, []slurmctl.Partition, error) {
 	type both struct {

@@ -34,7 +34,7 @@ func (q Command) String() string {
 // Changes reports whether the command changes Slurm's state.
 func (q Command) Changes() bool {
 	switch q.Name {
-	case "Jobs", "JobsByID", "Glance", "Nodes", "Reservations", "Config", "Backfill", "Slurmdbd", "BatchScript", "Request",
+	case "Jobs", "JobsByID", "Glance", "Named", "Nodes", "Reservations", "Config", "Backfill", "Slurmdbd", "BatchScript", "Request",
 		"AccrueTimes", "TimeUsed", "Limits", "Version", "Ping", "Clock", "AdminLevel":
 		return false
 	}
@@ -257,7 +257,7 @@ func ownJob(k *Client, id slurmctl.JobID) (*job, error) {
 	switch {
 	case j == nil:
 		return nil, refusal("Invalid job id specified")
-	case k.user.UID != 0 && j.UID != k.user.UID:
+	case !k.user.may() && j.UID != k.user.UID:
 		return nil, refusal("Access/permission denied")
 	}
 	return j, nil

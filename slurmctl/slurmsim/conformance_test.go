@@ -20,6 +20,7 @@ import (
 type commands interface {
 	Jobs(context.Context) ([]slurmctl.Job, error)
 	Glance(context.Context, ...slurmctl.JobID) ([]slurmctl.Job, error)
+	Named(context.Context, uint32, string) ([]slurmctl.Job, error)
 	JobsByID(context.Context, ...slurmctl.JobID) ([]slurmctl.Job, error)
 	Nodes(context.Context) ([]slurmctl.Node, []slurmctl.Partition, error)
 	Reservations(context.Context) ([]slurmctl.Reservation, error)

@@ -11,7 +11,12 @@ type User struct {
 	Name    string
 	UID     uint32
 	Account string
+
+	Operator bool // AdminLevel in slurmdbd
 }
+
+// may reports whether the user may change others' jobs, and reservations.
+func (u User) may() bool { return u.UID == 0 || u.Operator }
 
 // Root may do everything.
 var Root = User{Name: "root"}
