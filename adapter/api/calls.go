@@ -49,29 +49,29 @@ func (c *Client) Events(ctx context.Context, q EventQuery) ([]Event, error) {
 // Next ends step req.From and waits until the next step's nodes are there (Ready), there is no next
 // step (Done), or ctx ends. A repeated call with the same From continues to wait.
 func (c *Client) Next(ctx context.Context, id uint32, req NextRequest) (Allocation, error) {
-	return untilReady(ctx, c, jobPath(id)+"/next", req, func(a Allocation) bool { return a.Ready || a.Done })
+	return untilReady(ctx, c, id, "/next", req, func(a Allocation) bool { return a.Ready || a.Done })
 }
 
 // Change changes the coming steps of a job and waits until the change is refused or done. A
 // repeated call with the same ID continues to wait.
 func (c *Client) Change(ctx context.Context, id uint32, req ChangeRequest) (Change, error) {
-	return untilReady(ctx, c, jobPath(id)+"/change", req, func(a Change) bool { return a.Ready })
+	return untilReady(ctx, c, id, "/change", req, func(a Change) bool { return a.Ready })
 }
 
 // Offer waits until there is an offer.
 func (c *Client) Offer(ctx context.Context, id uint32, q OfferQuery) (Offer, error) {
-	return untilReady(ctx, c, jobPath(id)+"/offer", q, func(a Offer) bool { return a.Ready })
+	return untilReady(ctx, c, id, "/offer", q, func(a Offer) bool { return a.Ready })
 }
 
 // Answer answers an offer and waits until what was accepted is done. A repeated call with the same
 // offer continues to wait.
 func (c *Client) Answer(ctx context.Context, id uint32, req AnswerRequest) (Answer, error) {
-	return untilReady(ctx, c, jobPath(id)+"/answer", req, func(a Answer) bool { return a.Ready })
+	return untilReady(ctx, c, id, "/answer", req, func(a Answer) bool { return a.Ready })
 }
 
 // Progress reports how far the application of a job is.
 func (c *Client) Progress(ctx context.Context, id uint32, r ProgressReport) (Progress, error) {
-	return untilReady(ctx, c, jobPath(id)+"/progress", r, func(a Progress) bool { return a.Ready })
+	return untilReady(ctx, c, id, "/progress", r, func(a Progress) bool { return a.Ready })
 }
 
 // CancelHolds cancels what is held for the coming steps of a running job. For operators.

@@ -52,6 +52,10 @@ type Client struct {
 	// process. nil: it may not.
 	Trusts func(ctx context.Context, uid uint32) (bool, error)
 
+	// Submit submits a Slurm job that brings nodes to a job about which a call waits, where the sidecar cannot. nil: this
+	// process cannot, and the sidecar refuses such growths.
+	Submit func(ctx context.Context, job uint32, s Submission) error
+
 	address string
 	base    string // of URLs
 	unix    bool
@@ -282,14 +286,22 @@ func (c *Client) credential(ctx context.Context, method, uri string, body []byte
 	return t, credential, c.mungeFailure(err, err)
 }
 
-// untilReady asks again and again until the answer is ready.
-func untilReady[A any](ctx context.Context, c *Client, path string, q any, ready func(A) bool) (A, error) {
+// untilReady asks again and again about a job until the answer is ready, and submits what it is asked to meanwhile.
+func untilReady[A any](ctx context.Context, c *Client, id uint32, what string, q any, ready func(A) bool) (A, error) {
+	hands := Hands{Submits: c.Submit != nil}
 	for pause := newPause(); ; {
-		var a A
+		var e either[A]
 		asked := time.Now()
-		if err := c.call(ctx, http.MethodPost, path, q, &a); err != nil || ready(a) {
+		err := c.call(ctx, http.MethodPost, jobPath(id)+what+hands.query(), q, &e)
+		if err == nil && e.Submit != nil && hands.Submits {
+			hands = c.submit(ctx, id, e.Submit)
+			continue
+		}
+		a := e.Answer
+		if err != nil || ready(a) {
 			return a, err
 		}
+		hands = Hands{Submits: hands.Submits} // the report has arrived
 		if time.Since(asked) >= time.Second {
 			pause = newPause()
 		} else if err := pause.sleep(ctx, 2*longestPause); err != nil { // cut short at once: the sidecar is stopping

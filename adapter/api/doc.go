@@ -26,6 +26,8 @@
 //	GET  /web/                     the page; here on the Unix socket alone HTML
 //	GET  /metrics                  for Prometheus, to who may read        text
 //
+// A caller who says "?submits=1" may be asked to submit a job first: see submit.go.
+//
 // Bodies are JSON; an answer that is not 2xx is an Error. If a next is not answered within 30 s,
 // the answer has Ready false: ask again with the same From.
 //

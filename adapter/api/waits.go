@@ -28,12 +28,15 @@ func waiting[Q, A any](d *desk, ctx context.Context, r request, cut func(id uint
 		return nil, err
 	}
 	defer leave()
-	ctx, cancel := context.WithTimeout(ctx, d.wait)
+	ctx, cancel := context.WithTimeout(context.WithValue(ctx, handsKey{}, handsOf(r)), d.wait)
 	defer cancel()
 	defer context.AfterFunc(d.ending, cancel)()
 	a, err := ask(ctx, id, q)
 	if err != nil && ctx.Err() != nil && errors.Is(err, ctx.Err()) {
 		return cut(id), nil
+	}
+	if first, ok := errors.AsType[*SubmitFirst](err); ok {
+		return asked{Submit: &first.Submission}, nil
 	}
 	with := d.rights.discretion(context.WithoutCancel(ctx), r.caller)
 	discreet(&a, with)

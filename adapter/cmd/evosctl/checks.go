@@ -188,13 +188,15 @@ func (d *doctor) rights(ctx context.Context, sc slurmctl.Config) string {
 	}
 	slurmUser, slurmUID, err := sc.SlurmUser()
 	uid := fmt.Sprint(os.Geteuid())
-	const root = "run the sidecar as root: only root submits companions and expanders in the users' names"
+	const byJob = "all drive modes, where the jobs' own processes submit what brings their nodes (evosctl next)"
+	const remedy = "install evoslurm-client of the sidecar's version on all nodes: older clients are refused; moldable jobs need root"
 	switch {
 	case uid == "0":
-		d.add("rights", ok, "root: may do all that the sidecar does", "")
+		d.add("rights", ok, "root: all drive modes; the sidecar submits what brings nodes in the users' names", "")
 		return "root"
 	case err == nil && uid == fmt.Sprint(slurmUID):
-		d.add("rights", warn, fmt.Sprintf("%s is SlurmUser: may change all jobs and hold nodes, submit for itself only", slurmUser), root)
+		d.add("rights", ok, fmt.Sprintf("%s is SlurmUser: %s", slurmUser, byJob), remedy)
+		d.allocNodes(ctx)
 		return "SlurmUser"
 	}
 	level, err := d.slurm.AdminLevel(ctx, me.Username)
@@ -204,9 +206,25 @@ func (d *doctor) rights(ctx context.Context, sc slurmctl.Config) string {
 	case level == "None":
 		d.add("rights", warn, fmt.Sprintf("%s is an ordinary user", me.Username), "run doctor as the sidecar's user to check its rights")
 	default:
-		d.add("rights", warn, fmt.Sprintf("%s is %s: may change all jobs and hold nodes, submit for itself only", me.Username, level), root)
+		d.add("rights", ok, fmt.Sprintf("%s is %s: %s", me.Username, level, byJob), remedy)
+		d.allocNodes(ctx)
 	}
 	return level
+}
+
+// allocNodes checks that jobs may submit from their nodes.
+func (d *doctor) allocNodes(ctx context.Context) {
+	const name = "AllocNodes"
+	bound, err := d.slurm.AllocNodes(ctx)
+	switch {
+	case err != nil:
+		d.add(name, warn, err.Error(), "")
+	case len(bound) > 0:
+		d.add(name, warn, "partitions "+strings.Join(bound, ", ")+" may take jobs from some hosts only, and the jobs' own processes submit from compute nodes",
+			"add these partitions' nodes to their AllocNodes= in slurm.conf, or run the sidecar as root")
+	default:
+		d.add(name, ok, "jobs may submit from all nodes", "")
+	}
 }
 
 // shrinks reports whether the sidecar, with the caller's rights, mends that Slurm refuses nodes from which a job was

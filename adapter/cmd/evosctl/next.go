@@ -37,6 +37,9 @@ it prefers to give up. evosrun --follow on this node drains its instances first.
 --on-grow, --on-shrink and --on-step of the job run for at most five minutes each; if one
 fails, EVO_HOOK_ERROR says why, and the job goes on.
 
+Where the sidecar is not root, this command submits the job that brings the nodes, as the
+calling user. Only the job's own user can then have it grow.
+
 Exit status: 0, also after the last step; 1 if it failed (the eval then also fails,
 EVO_ERROR has the reason, and EVO_DONE is 1) or gave up a growth: the job keeps its nodes,
 and another call tries again; 124 after --timeout, 128 + N after signal N: there was no

@@ -13,6 +13,7 @@ import (
 	"github.com/evoslurm/evoslurm/adapter/api"
 	"github.com/evoslurm/evoslurm/adapter/api/reach"
 	"github.com/evoslurm/evoslurm/adapter/internal/config"
+	"github.com/evoslurm/evoslurm/slurmctl"
 )
 
 // Connect makes a client of the configured sidecar. program is the caller's name in the line on
@@ -26,6 +27,7 @@ func Connect(flags *pflag.FlagSet, program string, stderr io.Writer) (*api.Clien
 	if err != nil {
 		return nil, err
 	}
+	client.Submit = Submitter(&slurmctl.Client{Dir: c.Slurm.Bin})
 	client.Waiting = func(address string, err error) {
 		if errors.Is(err, api.ErrUnavailable) { // it has answered
 			fmt.Fprintf(stderr, "%s: waiting: %v\n", program, err)

@@ -36,6 +36,7 @@ type App struct {
 	// next.
 	Deaf   bool
 	Abrupt int
+	Hands  hands // how its processes submit where the sidecar does not
 
 	// Malleable holds its bounds beyond the profile; Says holds its answers to offers, in turn.
 	Malleable *request.Malleable

@@ -21,7 +21,7 @@ func (s *Sidecar) Change(p *slurmsim.Process, job slurmctl.JobID, req api.Change
 		if now, known := s.Cluster.Record(job); known && now.Name != asked.Name {
 			return api.Change{}, fmt.Errorf("job %d is another one by now", job)
 		}
-		r, answered := s.call(p, msg.Call{Job: uint32(job), Change: &req})
+		r, answered := s.ask(p, msg.Call{Job: uint32(job), Change: &req})
 		switch {
 		case answered && r.Err == nil && r.Change != nil && r.Change.Ready:
 			return *r.Change, nil
@@ -43,7 +43,7 @@ const unanswered = 100 * time.Millisecond
 // again.
 func (s *Sidecar) Next(p *slurmsim.Process, job slurmctl.JobID, from int) (api.Allocation, error) {
 	for {
-		r, answered := s.call(p, msg.Call{Job: uint32(job), Next: &api.NextRequest{From: from}})
+		r, answered := s.ask(p, msg.Call{Job: uint32(job), Next: &api.NextRequest{From: from}})
 		switch {
 		case answered && r.Err == nil && (r.Allocation.Ready || r.Allocation.Done):
 			return r.Allocation, nil
@@ -171,7 +171,7 @@ func (s *Sidecar) Progress(p *slurmsim.Process, job slurmctl.JobID, fraction flo
 // insist calls until there is an answer.
 func (s *Sidecar) insist(p *slurmsim.Process, in msg.Call, running func() bool, ready func(msg.Reply) bool) (msg.Reply, error) {
 	for p.Resumed() || running() {
-		r, answered := s.call(p, in)
+		r, answered := s.ask(p, in)
 		switch {
 		case answered && r.Err == nil && ready(r):
 			return r, nil

@@ -164,7 +164,7 @@ func sameJob(a, b row.Job) bool {
 // mayChange checks that the sidecar changes only evolving jobs, its own jobs, and jobs in its
 // holds.
 func (h *checks) mayChange(q slurmsim.Command) {
-	if q.User.Name != slurmsim.Root.Name || !q.Changes() {
+	if q.User.Name != h.s.account().Name || !q.Changes() {
 		return
 	}
 	for _, id := range q.Jobs {

@@ -14,7 +14,7 @@ import (
 // faults returns what befalls commands.
 func (h *history) faults(q slurmsim.Command) slurmsim.Fault {
 	h.checks.mayChange(q)
-	if q.User.Name != slurmsim.Root.Name {
+	if q.User.Name != h.s.account().Name {
 		return slurmsim.Fault{}
 	}
 	if q.Name == "Allocate" && h.stopped[h.growsFor(q)] {

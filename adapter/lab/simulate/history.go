@@ -24,6 +24,7 @@ import (
 //	power suspend=1m boot=30s resume=1m off=n[3-4]
 //	config grace=30s
 //	rest                      (polls without effect are skipped)
+//	operator                  (the sidecar's account is no root, but an operator)
 //	0s    submit amr 2@10m,4@10m
 //	5m    down n3
 //	30m   end
@@ -83,7 +84,13 @@ func play(script string, out io.Writer, how playing) (lasted time.Duration, err 
 		}
 	}()
 	h.s = &Sidecar{Cluster: cluster, Database: NewDatabase(), Config: set.config, Strategy: noX, Policy: set.policy, Watch: h.watch, After: h.checks.checkStep, Record: how.record, between: how.encode,
-		Skip: how.skip || set.rest}
+		Skip: how.skip || set.rest, Operator: set.account}
+	h.s.Hands = func(job uint32) *hands {
+		if a := h.appOf(job); a != nil {
+			return &a.Hands
+		}
+		return &hands{}
+	}
 	if how.rough {
 		h.s.After = nil
 	}

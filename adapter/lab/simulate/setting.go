@@ -20,6 +20,7 @@ type setting struct {
 	config  config.Config
 	policy  *Policy
 	rest    bool // skip polls without effect
+	account bool // the sidecar is an operator
 	events  []line
 }
 
@@ -59,6 +60,9 @@ func (set *setting) line(number int, words []string) error {
 		return configure(&set.config, &set.policy, words[1:])
 	case "random": // beside the latencies, which are then by chance, too
 		return chance(&set.options, words[1:])
+	case "operator":
+		set.account = true
+		return nil
 	case "rest":
 		set.rest = true
 		return nil

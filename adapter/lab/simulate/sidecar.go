@@ -31,6 +31,9 @@ type Sidecar struct {
 	// Skip skips polls without effect; Advance then moves the clock.
 	Skip bool
 
+	Operator bool                    // it runs as an operator's account, not as root
+	Hands    func(job uint32) *hands // says how a job's processes submit for it; nil: as they should
+
 	// Watch, if it is there, sees every step of the core.
 	Watch func(now time.Time, inputs []msg.Input, effects []msg.Effect)
 
@@ -97,7 +100,7 @@ func (s *Sidecar) Start() {
 	s.attach()
 	s.Waiting = map[uint64]*caller{}
 	s.Base, s.Skew = s.Cluster.Now().Add(-s.Cluster.Elapsed()), 0
-	start := recorder.Start{Begun: s.now(), Site: msg.Site{Version: simulated, User: "root", Host: "model", Root: true}, Config: s.Config,
+	start := recorder.Start{Begun: s.now(), Site: msg.Site{Version: simulated, User: s.account().Name, Host: "model", Root: !s.Operator}, Config: s.Config,
 		Strategy: msg.Strategy{ExpandLimit: planner.ExpandLimitOf(s.Strategy), Plugin: s.Policy != nil}}
 	if s.recorder = nil; s.Record != nil {
 		s.recorder = s.Record(start)
@@ -107,9 +110,17 @@ func (s *Sidecar) Start() {
 	s.give(s.Database.books())
 }
 
+// account returns the sidecar's own.
+func (s *Sidecar) account() slurmsim.User {
+	if s.Operator {
+		return operator
+	}
+	return slurmsim.Root
+}
+
 // attach makes the client of Slurm and the driver.
 func (s *Sidecar) attach() {
-	s.client = s.Cluster.Client(slurmsim.Root)
+	s.client = s.Cluster.Client(s.account())
 	s.driver = &drive.Driver{Slurm: model{s.client}, Now: s.now, Clock: s.Cluster.Now,
 		Pause: func(ctx context.Context, d time.Duration) {
 			if p, ok := ctx.Value(processKey{}).(*slurmsim.Process); ok {

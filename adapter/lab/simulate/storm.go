@@ -131,6 +131,15 @@ func Storm(seed uint64) string {
 	if seed%11 == 0 { // jobs have step managers
 		head[1] += " stepmgr"
 	}
+	if seed%5 == 2 { // by chances of its own
+		o := &storming{Rand: rand.New(rand.NewPCG(seed, 37))}
+		head = append(head, "operator")
+		for i := range g.lines {
+			if how := o.pick("", "", "old", "never:1", "never:2", "dies:1", "dies", "slow:1", "slips:1"); how != "" && strings.HasPrefix(g.lines[i].text, "submit ") {
+				g.lines[i].text += " hands=" + how
+			}
+		}
+	}
 	slices.SortStableFunc(g.lines, func(a, b timed) int { return int(a.at - b.at) })
 	for _, l := range g.lines {
 		head = append(head, fmt.Sprintf("%v %s", l.at.Round(time.Millisecond), l.text))

@@ -16,7 +16,7 @@ var (
 )
 
 func userOf(uid uint32) (*slurmctl.User, error) {
-	for _, u := range []slurmsim.User{Alice, Bob, Mallory, {Name: "root"}} {
+	for _, u := range []slurmsim.User{Alice, Bob, Mallory, {Name: "root"}, operator} {
 		if u.UID == uid {
 			return &slurmctl.User{Name: u.Name, UID: uid, GID: uid}, nil
 		}
@@ -49,6 +49,9 @@ func userNamed(name string) slurmsim.User {
 	}
 	return Alice
 }
+
+// operator is the sidecar's account where it is not root.
+var operator = slurmsim.User{Name: "evoslurm", UID: 900, Operator: true}
 
 // admin is an administrator, whom the checks do not take for the sidecar.
 var admin = slurmsim.User{Name: "admin"}

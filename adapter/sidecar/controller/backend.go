@@ -175,13 +175,16 @@ func (c *Controller) CancelHolds(ctx context.Context, id uint32, req api.CancelH
 func (c *Controller) ask(ctx context.Context, in msg.Call) (msg.Reply, error) {
 	id, reply := c.calls.begin()
 	defer c.calls.end(id)
-	in.ID, in.UID = id, api.Caller(ctx)
+	in.ID, in.UID, in.Hands = id, api.Caller(ctx), api.CallerHands(ctx)
 	if !c.give(ctx, in) {
 		return msg.Reply{}, errNotRunning
 	}
 	for done := ctx.Done(); ; done = nil {
 		select {
 		case r := <-reply:
+			if r.Submit != nil {
+				return msg.Reply{}, &api.SubmitFirst{Submission: *r.Submit}
+			}
 			return r, r.Err
 		case <-c.gone:
 			return msg.Reply{}, errNotRunning

@@ -97,6 +97,7 @@ func planned(c *state.Core, in msg.Planned) {
 	lend.Manage(c, s)
 	follow.Clean(c, s)
 	hold.WatchIntruders(c, s)
+	act.FindSubmitted(c, s)
 	act.WatchLeaks(c, s)
 	act.ContactIdle(c, s)
 	slurm.ReadAccrual(c)
@@ -111,6 +112,7 @@ func decide(c *state.Core) {
 		return
 	}
 	if c.Snapshot != nil && c.LastErr == nil {
+		act.WatchSubmissions(c)
 		if c.Releases() {
 			act.LetGo(c, c.Snapshot)
 		} else {
@@ -218,6 +220,8 @@ var settleBy = [state.NumberOfKinds]func(c *state.Core, j *state.Job, p *state.P
 	state.KindPark:         act.SettlePark,
 	state.KindEvict:        hold.SettleEvict,
 	state.KindGrow:         act.SettleGrow,
+	state.KindOpen:         act.SettleOpen,
+	state.KindSubmit:       func(*state.Core, *state.Job, *state.Pending, msg.Outcome) {}, // a report of the job's process ends it: see act.Submitted
 	state.KindShrink:       act.SettleShrink,
 	state.KindExtend:       act.SettleExtend,
 	state.KindRewrite:      act.SettleRewrite,

@@ -20,6 +20,7 @@ type Slurm interface {
 	Reservations(context.Context) ([]slurmctl.Reservation, error)
 	Jobs(context.Context) ([]slurmctl.Job, error)
 	Glance(context.Context, ...slurmctl.JobID) ([]slurmctl.Job, error)
+	Named(ctx context.Context, uid uint32, name string) ([]slurmctl.Job, error)
 	Request(context.Context, slurmctl.JobID, slurmctl.Config) (slurmctl.JobRequest, error)
 	ScriptNode(context.Context, slurmctl.JobID) (string, error)
 	BatchScript(context.Context, slurmctl.JobID) (string, error)

@@ -36,7 +36,11 @@ func (d *Driver) grow(ctx context.Context, c msg.Grow) (msg.Grown, error) {
 		}
 		g.user, g.Request.User = u, u
 	}
-	err := g.bring(ctx)
+	var err error
+	if c.Opens {
+		return g.Grown, g.open(ctx)
+	}
+	err = g.bring(ctx)
 	if errors.Is(err, errNotYet) {
 		g.NotYet, err = err.Error(), nil
 	}
@@ -65,11 +69,8 @@ func (g *growth) bring(ctx context.Context) error {
 			ask = append(ask, g.askDBD) // which takes longer than salloc
 		}
 		g.Together(ctx, ask...)
-		switch {
-		case g.Merge && g.user != nil && errors.Is(err, slurmctl.ErrDependency) && g.baseRuns(ctx) == nil:
-			return g.instead(ctx, fmt.Errorf("%w, though job %d runs: the site may put expanders into another partition", err, g.Base))
-		case err != nil:
-			return err
+		if err != nil {
+			return g.denied(ctx, err)
 		}
 		g.Grown.Expanders, brought = []slurmctl.JobID{k.ID}, []slurmctl.Job{k}
 	}
@@ -91,8 +92,19 @@ func (g *growth) bring(ctx context.Context) error {
 	return g.merge(ctx)
 }
 
-// allocate asks for the expander.
+// denied returns the error of an expander that Slurm does not grant, or requests a companion if it would never grant one.
+func (g *growth) denied(ctx context.Context, err error) error {
+	if g.Merge && (g.user != nil || g.ByJob) && errors.Is(err, slurmctl.ErrDependency) && g.baseRuns(ctx) == nil {
+		return g.instead(ctx, fmt.Errorf("%w, though job %d runs: the site may put expanders into another partition", err, g.Base))
+	}
+	return err
+}
+
+// allocate asks for the expander, or finds the one that the job's process submitted.
 func (g *growth) allocate(ctx context.Context) (slurmctl.Job, error) {
+	if g.ByJob {
+		return g.submitted(ctx)
+	}
 	wait, cancel := g.WithTimeout(ctx, g.patience())
 	k, err := g.Slurm.Allocate(wait, g.Request)
 	cancel()
@@ -119,7 +131,7 @@ func (g *growth) open(ctx context.Context) error {
 			u.End, u.Flags = g.StaysUntil, msg.FlagsOfStuckHolds
 		}
 	}
-	if g.Hold == "" || !u.StartNow && len(u.Users) == 0 && u.End.IsZero() {
+	if g.Hold == "" || g.ByJob && !g.Opens || !u.StartNow && len(u.Users) == 0 && u.End.IsZero() {
 		return nil
 	}
 	err := g.Slurm.UpdateReservation(ctx, g.Hold, u)
@@ -143,9 +155,9 @@ func (g *growth) begun(ctx context.Context, brought []slurmctl.Job) (_ []slurmct
 		brought, err = g.Slurm.Glance(ctx, g.Grown.Expanders...)
 	}
 	for _, k := range brought {
-		if err == nil && g.user != nil && k.UID != g.user.UID { // slurmctld has forgotten the expander
+		if err == nil && (g.user != nil || g.ByJob) && k.UID != g.As { // slurmctld has forgotten the expander
 			g.Grown.Expanders = slices.DeleteFunc(g.Grown.Expanders, func(id slurmctl.JobID) bool { return id == k.ID })
-			err = fmt.Errorf("job %d is no expander of user %s", k.ID, g.user)
+			err = fmt.Errorf("job %d is no expander of user %d", k.ID, g.As)
 		}
 	}
 	return brought, err
@@ -338,10 +350,13 @@ func linkLost(err error) bool {
 func (g *growth) instead(ctx context.Context, never error) error {
 	err := g.Slurm.CancelAs(ctx, g.user, g.Grown.Expanders...)
 	g.Grown.Expanders = nil
-	if g.user == nil {
+	if g.user == nil && !g.ByJob {
 		return errors.Join(fmt.Errorf("%w: %w", msg.ErrNeverMerged, never), err)
 	}
 	g.Never = never
+	if g.ByJob { // the job submits a companion next
+		err = errors.Join(never, err)
+	}
 	if err != nil {
 		return err
 	}

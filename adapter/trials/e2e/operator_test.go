@@ -11,8 +11,8 @@ import (
 	"github.com/evoslurm/evoslurm/slurmctl/slurmtest"
 )
 
-// TestAsOperator: in the drive modes merge and chain the sidecar needs neither root nor SlurmUser,
-// only an account of its own that slurmdbd knows as Operator.
+// TestAsOperator: the sidecar needs neither root nor SlurmUser, only an account of its own that slurmdbd knows as
+// Operator. What is merged is the user's own, since the job's process submits it.
 func TestAsOperator(t *testing.T) {
 	operator := account(t, "backup") // the second of slurmtest's users
 	s := newSite(t, slurmtest.Options{Accounting: true, PermitJobExpansion: true}, operator)
@@ -33,6 +33,13 @@ func TestAsOperator(t *testing.T) {
 	if got := messages(s.output(id)); !slices.Equal(got, evolved) {
 		t.Errorf("the job printed\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(evolved, "\n"))
 	}
+	rows, err := s.Cluster.Run(context.Background(), slurmtest.Root, "sacct", "-n", "-P", "-X", "-a", "-D", "-o", "User,JobName")
+	s.must(err)
+	if user := s.Cluster.Users()[0].Name; !strings.Contains(rows, user+"|evo_"+id+"_2_") || strings.Contains(rows, operator.Name+"|") {
+		t.Errorf("expanders are charged to\n%s", rows)
+	}
 	s.chain()
+	s.byJob()
+	s.t = t
 	s.stop(syscall.SIGTERM)
 }

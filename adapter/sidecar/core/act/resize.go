@@ -195,13 +195,22 @@ func bring(c *state.Core, j *state.Job, step int, nodes []string) {
 		j.WaitsFor(state.Because(state.WhyUserBusy))
 		return
 	}
+	byJob, able := byJob(c, j)
+	if !able {
+		noProcess(c, j, step, len(j.Nodes())+len(nodes))
+		return
+	}
 	j.WaitsFor(state.Reason{Kind: state.WhyGrows, Nodes: len(nodes)})
-	g := msg.Grow{Base: j.BaseID(), As: j.UID, Own: !c.Site.Root && j.User != c.Site.User, Merge: j.Mode.MergesGrowths,
+	g := msg.Grow{Base: j.BaseID(), As: j.UID, Own: j.Mode.AsksJob, ByJob: byJob, Merge: j.Mode.MergesGrowths,
 		NeedsDBD: slurmctl.ResizeNeedsSlurmdbd(c.SlurmConfig), Name: hold.NextName(c, j, step).String(), Step: step, Nodes: nodes,
 		Held: slices.Clone(j.Held), StaysInHold: j.Mode.StaysInHold, StepMgr: j.Mode.WaitsForPrologs, Expanders: slices.Clone(j.Expanders)}
 	if r, ok := hold.HoldFor(c, j, step); ok && len(msg.Without(nodes, r.Nodes)) == 0 {
 		g.Hold, g.HoldBegins = r.Name, r.Start.After(c.Now)
-		if user := hold.Submitter(c, j); !slices.Contains(r.Users, user) {
+		user := hold.Submitter(c, j)
+		if byJob {
+			user = j.User
+		}
+		if !slices.Contains(r.Users, user) {
 			g.LetIn = []string{user}
 		}
 	}
@@ -212,8 +221,16 @@ func bring(c *state.Core, j *state.Job, step int, nodes []string) {
 	askMore(c, j, &g, c.ParksIn[state.ParksKey{j.UID, partition, j.QOS}])
 	g.StaysUntil = hold.StaysUntil(c, c.Now, g.Request.TimeLimit)
 	slurm.GoThrough(c, j, &g)
-	c.Do(j, "grow", g.Name+" "+slurmctl.CompressNodes(nodes), state.KindGrow, g, state.Args{Nodes: len(j.Nodes()) + len(nodes), Partition: partition})
+	args := state.Args{Nodes: len(j.Nodes()) + len(nodes), Partition: partition}
+	if byJob && len(g.Expanders) == 0 {
+		submit(c, j, g, args)
+		return
+	}
+	c.Do(j, "grow", growText(g), state.KindGrow, g, args)
 }
+
+// growText describes a growth in the log.
+func growText(g msg.Grow) string { return g.Name + " " + slurmctl.CompressNodes(g.Nodes) }
 
 // usedHold updates the hold in which an expander started.
 func usedHold(c *state.Core, g msg.Grow, got msg.Grown) {

@@ -21,6 +21,10 @@ import (
 // cycle. It sends a pending job back to the queue. It takes a running job out of the hold, so that Slurm does
 // not end the job when the hold ends. That job keeps its nodes until its own end, and the sidecar plans other
 // nodes for the owner of the hold.
+//
+// Where a process of the job submits its expanders, a hold to grow in is open to the job's user for longer, and at
+// moments that the user chooses. A job that slips in then is cancelled: otherwise it could have the nodes past the
+// queue, and for longer than the job may.
 
 // refersTo reports whether a Slurm job asks for a reservation, perhaps among others.
 func refersTo(r *slurmctl.Job, name string) bool {
@@ -107,24 +111,39 @@ func isFor(c *state.Core, own state.OwnName, r *slurmctl.Job) bool {
 // sendAway takes a Slurm job out of a hold that is not for it.
 func sendAway(c *state.Core, s *state.Snapshot, r *slurmctl.Job, name string, own state.OwnName) {
 	j, rest, runs := c.ByID[own.Job], otherReservations(r, name), r.State != slurmctl.Pending
+	slipped := runs && slippedIn(c, j, own.Step, r)
 	if _, known := c.Intruders[r.ID]; !known {
+		what := "it is taken out of it"
 		in := state.Intrusion{Job: j, Step: own.Step, Text: fmt.Sprintf("job %d of %s was sent into nodes held for it (%s)", r.ID, r.User, name)}
-		if runs {
+		switch {
+		case slipped:
+			what = "it is cancelled"
+			in.Text = fmt.Sprintf("job %d of %s slipped into nodes held for it (%s) and is cancelled", r.ID, r.User, name)
+		case runs:
 			in.Text = fmt.Sprintf("job %d of %s was sent into nodes held for it and runs on %s: others are looked for",
 				r.ID, r.User, slurmctl.CompressNodes(r.NodeList))
 		}
 		c.Intruders[r.ID] = in
 		c.Event(j, "intruder", map[string]any{"slurm_id": r.ID, "user": r.User, "hold": name, "state": r.State, "nodes": slurmctl.CompressNodes(r.NodeList)})
 		c.Log.WithField("job", own.Job).WithField("hold", name).WithField("intruder", r.ID).WithField("user", r.User).WithField("state", r.State).
-			Warn("a job is in a hold that is for another one; it is taken out of it")
+			Warn("a job is in a hold that is for another one; " + what)
 	}
 	if !c.Work.Room() {
 		return // in the next cycle
+	}
+	if slipped {
+		adopt.CancelBeside(c, "a job in another job's hold", r.ID)
+		return
 	}
 	c.Ask(nil, fmt.Sprint("send away ", r.ID), state.KindSendAway, msg.Task{Command: msg.Update{Job: r.ID, Change: slurmctl.JobUpdate{Reservation: &rest}}}, state.Args{Seen: s.Taken})
 	if runs && j != nil && own.Step == 1 && j.State == row.Starting && !j.Busy && !j.Touched.After(s.Taken) {
 		follow.TakeBack(c, j, j.Record.ID, c.Intruders[r.ID].Text, state.KindEvict, state.Args{State: row.Queued})
 	}
+}
+
+// slippedIn reports whether a running job can be in a hold of j only because it was open to the user for an expander.
+func slippedIn(c *state.Core, j *state.Job, step int, r *slurmctl.Job) bool {
+	return j != nil && j.Mode.AsksJob && r.UID == j.UID && !c.HoldsOpen && !state.Hold{Job: j, Step: step}.ToStartIn()
 }
 
 // SettleSendAway is called when an intruder was taken out of a hold, or when that failed.

@@ -175,6 +175,9 @@ func TakeAnswer(c *state.Core, k *state.OpenCall) bool {
 		a.Note = fmt.Sprintf("it is mandatory: %s are taken from the job at %s", slurmctl.CompressNodes(o.Wanted()), state.ClockText(c, time.Unix(o.Deadline, 0)))
 		return reply(a, nil)
 	}
+	if err := follow.MayNotGrow(j, k); err != nil && o.Grows() && k.Answer.Accept > 0 {
+		return reply(api.Answer{}, err)
+	}
 	if k.Answer.Accept == 0 {
 		follow.CloseOffer(c, j, follow.OfferDeclined, "declined")
 		return reply(a, nil)

@@ -45,6 +45,7 @@ type (
 		Answer     *api.Answer
 		Progress   *api.Progress
 		Cancelled  *api.Cancelled
+		Submit     *api.Submission // in place of an answer: the caller must submit a job first
 		Err        error
 	}
 	// Log holds a line for the log.
@@ -107,7 +108,10 @@ type (
 	Grow struct {
 		Base        slurmctl.JobID
 		As          uint32 // uid that submits the expanders
-		Own         bool   // As is the sidecar's own uid
+		Own         bool   // the sidecar submits in its own name, or not at all
+		ByJob       bool   // a process of the job submits the expander
+		Opens       bool   // only open the hold, so that it can
+		Refusal     string // why Slurm did not grant it, as that process reports
 		Merge       bool   // into the base job; otherwise the expander stays as a companion
 		NeedsDBD    bool   // for a merge
 		Name        string // of the expander

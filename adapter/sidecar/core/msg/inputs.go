@@ -71,6 +71,7 @@ type Call struct {
 
 	Progress *api.ProgressReport
 	Cancel   *api.CancelHolds
+	Hands    api.Hands // what the caller can do for the sidecar, and has done
 }
 
 // Withdrawal reports that a caller stopped waiting: the core answers with what it has.

@@ -33,6 +33,12 @@ func (c Grow) String() string {
 	if c.Merge {
 		how = "merge"
 	}
+	switch {
+	case c.Opens:
+		return fmt.Sprintf("open %s for %s", c.Hold, strings.Join(c.LetIn, ","))
+	case c.ByJob:
+		how += " by the job"
+	}
 	text := fmt.Sprintf("grow %d by %s for step %d: %s", c.Base, slurmctl.CompressNodes(c.Nodes), c.Step, how)
 	if c.Hold != "" {
 		text += " from " + c.Hold
@@ -175,6 +181,8 @@ func (r Reply) String() string {
 	switch {
 	case r.Err != nil:
 		return fmt.Sprintf("reply: %v", r.Err)
+	case r.Submit != nil:
+		return fmt.Sprintf("reply to %d: submit %s", r.Submit.Job, r.Submit.Request.Name)
 	case r.Change != nil:
 		return fmt.Sprintf("reply to %d: %s", r.Change.Job, changeText(r.Change))
 	case r.Offer != nil:

@@ -33,7 +33,7 @@ func DriveOf(c *state.Core, r *slurmctl.Job, sp request.Request, stepMgr bool) (
 		drive, why = wanted, "the job asked for it"
 	case c.Config.Drive == drivemode.Companion: // a job not submitted as a chain cannot become a chain
 		drive, why = drivemode.Companion, "the configuration says so"
-	case drive == drivemode.Merge && (c.Site.Root || r.User == c.Site.User):
+	case drive == drivemode.Merge:
 		against := noMergeAny(c, r, sp)
 		if against == "" && c.Config.Drive != drivemode.Merge { // with merge configured, the site is responsible
 			against = slurmctl.BesideEpilog(c.SlurmConfig)
@@ -41,9 +41,6 @@ func DriveOf(c *state.Core, r *slurmctl.Job, sp request.Request, stepMgr bool) (
 		if against != "" {
 			drive, why = drivemode.Companion, against
 		}
-	}
-	if drive == drivemode.Companion && !c.Site.Root && r.User != c.Site.User {
-		return "", "", fmt.Errorf("drive mode companion (%s) submits jobs in the user's name, for which the sidecar must run as root, not as %s", why, c.Site.User)
 	}
 	if err := checkResizes(c, sp, facts); err != nil {
 		return "", "", err

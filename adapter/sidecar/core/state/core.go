@@ -162,7 +162,7 @@ func TakeConfig(c *Core, cfg slurmctl.Config) (err error) {
 	}
 	c.SlurmConfig, c.ConfigRead, c.Ageing = cfg, c.Now, cfg.Ageing()
 	stepMgrs, _ := slurmctl.StepMgr(cfg)
-	SetFacts(c, SiteFacts{UpdatesNeedAccount: c.Facts.UpdatesNeedAccount, ResizesOnce: slurmctl.ResizesOnce(cfg), StepManagers: stepMgrs})
+	SetFacts(c, SiteFacts{UpdatesNeedAccount: c.Facts.UpdatesNeedAccount, ResizesOnce: slurmctl.ResizesOnce(cfg), StepManagers: stepMgrs, AsksJobs: !c.Site.Root})
 	c.Power.SetSaving(cfg)
 	if _, c.SlurmUser, err = cfg.SlurmUser(); err != nil {
 		return err

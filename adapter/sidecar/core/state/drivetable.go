@@ -14,6 +14,7 @@ type SiteFacts struct {
 	UpdatesNeedAccount bool // Slurm rejects every update of a running job (slurmctl.Client.WantsAccount)
 	ResizesOnce        bool // Slurm resizes a job only once (slurmctl.ResizesOnce)
 	StepManagers       bool // jobs may have a step manager (slurmctl.StepMgr)
+	AsksJobs           bool // the sidecar may not submit in the users' names
 }
 
 // Behaviour holds what a drive mode means for a job on its site. Every column answers a question that some decision
@@ -28,6 +29,7 @@ type Behaviour struct {
 	// What becomes of nodes and time limits from one step to the next.
 	CarriesNodes    bool // a job keeps its nodes when a step ends, and the next step goes on with them
 	BringsNodes     bool // an expander brings the nodes of a growth, which takes BringSeconds
+	AsksJob         bool // a process of the job submits expanders
 	Resizes         bool // a job that runs gets more nodes or fewer, by its plan, by a change, or as it is offered
 	RaisesLimits    bool // the time limit of a running job can be raised
 	ReadiesLinks    bool // the next step's Slurm job is released before the current step ends
@@ -77,7 +79,7 @@ func BehaviourOf(mode drivemode.Mode, on SiteFacts) Behaviour {
 	if !b.ResizesInPart && !b.GrowthsStayJobs {
 		b.ResizesBesidePlan = false
 	}
-	b.WaitsForPrologs = on.StepManagers
+	b.WaitsForPrologs, b.AsksJob = on.StepManagers, on.AsksJobs && b.BringsNodes
 	return b
 }
 
@@ -99,10 +101,12 @@ func SetMode(c *Core, j *Job) { j.Mode = BehaviourOf(drivemode.Mode(j.Drive), Fa
 // FactsOf returns the facts that hold for a job. A job whose request has not been read may have a step manager
 // where the site has them.
 func FactsOf(c *Core, j *Job) SiteFacts {
-	if j.Asked == nil {
-		return c.Facts
+	facts := c.Facts
+	if j.Asked != nil {
+		facts = FactsWith(c, j.Asked.StepMgr)
 	}
-	return FactsWith(c, j.Asked.StepMgr)
+	facts.AsksJobs = facts.AsksJobs && j.User != c.Site.User
+	return facts
 }
 
 // FactsWith returns the facts that hold for a job with or without a step manager.

@@ -62,7 +62,12 @@ func TestDriveTable(t *testing.T) {
 					name += fact
 				}
 			}
-			fmt.Fprintf(&got, "%s: %s\n", name, words(state.BehaviourOf(mode, on)))
+			b := state.BehaviourOf(mode, on)
+			fmt.Fprintf(&got, "%s: %s\n", name, words(b))
+			on.AsksJobs, b.AsksJob = true, mode != drivemode.Chain // beside that, nothing changes where the sidecar may not submit for users
+			if asks := state.BehaviourOf(mode, on); asks != b {
+				t.Errorf("%s, if jobs are asked: %s", name, words(asks))
+			}
 		}
 	}
 	want := strings.Split(strings.TrimSpace(rows), "\n")

@@ -48,6 +48,8 @@ const (
 	KindCreateHold        // holdsync.go: create a hold
 	KindDeleteHold        // holdsync.go: delete a hold
 	KindContact           // miscount.go: have idle nodes answer
+	KindOpen              // submit.go: open a hold to the user whose process submits an expander
+	KindSubmit            // submit.go: a process of the job submits it; the shell has nothing to do
 	NumberOfKinds
 )
 

@@ -118,6 +118,7 @@ const (
 	WhyConfiguring     // Slurm is switching its nodes on
 	WhyExpanderUnready // text says what the expander waits for
 	WhyExpanderQueued  // text says why the expander has not begun
+	WhyNoProcess       // no process of the job can submit the expander at present
 
 	// Actions.
 	WhyUserBusy   // too many actions of its user are under way
@@ -144,6 +145,7 @@ var fixedWords = map[ReasonKind]string{
 	WhyReservedSoon:        "its nodes are reserved for others in less than a minute, which is Slurm's shortest time limit",
 	WhySwitchingOn:         "its nodes are being switched on",
 	WhyConfiguring:         "Slurm is switching its nodes on",
+	WhyNoProcess:           "waits for a process of the job that can submit what brings its nodes (evosctl next)",
 	WhyUserBusy:            "waits for other jobs of its user that are being changed",
 	WhyReshaped:            "gets the nodes of the chosen alternative",
 	WhyReleased:            "let go, about to run",

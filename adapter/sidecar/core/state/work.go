@@ -162,7 +162,7 @@ func (w *work) TakeBack(id int64) {
 func handsOf(do msg.Command) (uid uint32, lent bool) {
 	switch do := do.(type) {
 	case msg.Grow:
-		return do.As, !do.Own
+		return do.As, !do.Own || do.ByJob
 	case msg.Update:
 		return do.As, do.As != 0
 	case msg.ReadRequest:
@@ -271,7 +271,9 @@ func (c *Core) BeginTask(j *Job, p Pending) bool {
 		w.Reads[w.Last], w.Latest = Reading{p.Args.UID, c.Now}, p.Args.Of
 	}
 	w.Pending[w.Last] = &p
-	c.Emit(p.Task)
+	if p.Kind != KindSubmit {
+		c.Emit(p.Task)
+	}
 	return true
 }
 

@@ -19,6 +19,7 @@ import (
 
 // Called handles a new call.
 func Called(c *state.Core, in msg.Call) {
+	act.Submitted(c, in)
 	err := tooMany(c, in)
 	if c.Config.Observes() {
 		err = api.Errorf(api.ErrUnavailable, "%v", adopt.ErrObserving)
@@ -78,6 +79,10 @@ func answer(c *state.Core, k *state.OpenCall) bool {
 	if j := c.ByID[slurmctl.JobID(k.Job)]; j != nil {
 		plan.NoteHandling(c, j)
 	}
+	if first := act.Submission(c, k); first != nil {
+		c.Emit(msg.Reply{ID: k.ID, Submit: first})
+		return true
+	}
 	switch {
 	case k.Change != nil:
 		return answerChange(c, k)
@@ -118,7 +123,7 @@ func answerNext(c *state.Core, k *state.OpenCall) bool {
 			break
 		}
 		k.Of = j
-		a, wait, err = endOrWait(c, j, *k.Next)
+		a, wait, err = endOrWait(c, j, k)
 	}
 	if !wait {
 		c.Emit(msg.Reply{ID: k.ID, Allocation: a, Err: err})
@@ -128,7 +133,8 @@ func answerNext(c *state.Core, k *state.OpenCall) bool {
 
 // endOrWait ends the step that the caller names and no other step. It does not end a step twice. It
 // returns what the job has in the next step, or reports that the caller must wait for it.
-func endOrWait(c *state.Core, j *state.Job, req api.NextRequest) (a api.Allocation, wait bool, err error) {
+func endOrWait(c *state.Core, j *state.Job, k *state.OpenCall) (a api.Allocation, wait bool, err error) {
+	req := *k.Next
 	if j.State == row.Running {
 		follow.Believe(c, j, req.From)
 	}
@@ -151,6 +157,8 @@ func endOrWait(c *state.Core, j *state.Job, req api.NextRequest) (a api.Allocati
 		a = lend.Allocation(c, j)
 		a.Done = true
 		return a, false, nil
+	case growsNext(j) && follow.MayNotGrow(j, k) != nil:
+		return a, false, follow.MayNotGrow(j, k)
 	case !j.Mode.ScriptSpansSteps:
 		return a, false, api.Errorf(api.ErrConflict, "%s is a chain: every step is a job of its own, which ends when its script does", state.JobNumber(j.SlurmID))
 	case j.State == row.Running:
@@ -165,3 +173,6 @@ func endOrWait(c *state.Core, j *state.Job, req api.NextRequest) (a api.Allocati
 	}
 	return a, true, nil
 }
+
+// growsNext reports whether a job has fewer nodes than its next step.
+func growsNext(j *state.Job) bool { return j.Profile[j.Step].Nodes > len(j.Nodes()) }

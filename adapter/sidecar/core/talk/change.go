@@ -43,6 +43,11 @@ func answerChange(c *state.Core, k *state.OpenCall) bool {
 	if err := mayAsk(c, j); err != nil && k.Change.Shrink == nil {
 		return reply(nil, err)
 	}
+	if g := k.Change.Grow; g != nil && !k.Change.DryRun && j.Runs() {
+		if err := follow.MayNotGrow(j, k); err != nil {
+			return reply(nil, err)
+		}
+	}
 	if !readyToChange(c, k, j) {
 		return false
 	}

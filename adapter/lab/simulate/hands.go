@@ -1,0 +1,98 @@
+package simulate
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/evoslurm/evoslurm/adapter/api"
+	"github.com/evoslurm/evoslurm/adapter/sidecar/core/msg"
+	"github.com/evoslurm/evoslurm/slurmctl"
+	"github.com/evoslurm/evoslurm/slurmctl/slurmsim"
+)
+
+// hands says how the processes of an application submit what brings its nodes, where the sidecar is an operator.
+type hands struct {
+	How   string // "": as they should; old, never, dies, slow, slips
+	Times int    // so often; 0: always
+}
+
+// parseHands reads HOW[:TIMES].
+func parseHands(text string) (h hands, err error) {
+	how, times, some := strings.Cut(text, ":")
+	if h.How = how; some {
+		h.Times, err = strconv.Atoi(times)
+	}
+	switch how {
+	case "old", "never", "dies", "slow", "slips":
+		return h, err
+	}
+	return h, fmt.Errorf("hands: %q", how)
+}
+
+// next returns how the next submission goes.
+func (h *hands) next() string {
+	how := h.How
+	if h.Times > 0 && how != "old" {
+		if h.Times--; h.Times == 0 {
+			h.How = ""
+		}
+	}
+	return how
+}
+
+// killedFor is after how long the script calls evosctl again that was killed.
+const killedFor = 20 * time.Second
+
+// ask does what call does, and submits what the sidecar asks for in place of an answer.
+func (s *Sidecar) ask(p *slurmsim.Process, in msg.Call) (msg.Reply, bool) {
+	if !s.Operator {
+		return s.call(p, in)
+	}
+	h := &hands{}
+	if s.Hands != nil {
+		h = s.Hands(in.Job)
+	}
+	owner, _ := s.Cluster.Record(slurmctl.JobID(in.Job))
+	for in.UID, in.Hands.Submits = owner.UID, h.How != "old"; ; {
+		r, answered := s.call(p, in)
+		if !answered || r.Submit == nil {
+			return r, answered
+		}
+		in.Hands = s.submit(p, owner, h.next(), *r.Submit)
+	}
+}
+
+// submit runs salloc as the job's user, and returns the report; none if the process was killed.
+func (s *Sidecar) submit(p *slurmsim.Process, owner slurmctl.Job, how string, first api.Submission) api.Hands {
+	user := slurmsim.User{Name: owner.User, UID: owner.UID, Account: owner.Account}
+	killed := api.Hands{Submits: true}
+	switch how {
+	case "never":
+		p.Sleep(killedFor)
+		return killed
+	case "slow":
+		p.Sleep(killedFor)
+	case "slips":
+		slips := first.Request
+		slips.Name, slips.Comment, slips.TimeLimit, slips.ExpandJob = "slips", "", 5*time.Hour, 0
+		_, _ = s.Cluster.Client(user).Allocate(context.Background(), slips) // if it is refused, others were faster
+	}
+	ctx, cancel := s.Cluster.WithTimeout(context.Background(), time.Duration(first.Seconds)*time.Second)
+	defer cancel()
+	_, err := s.Cluster.Client(user).Allocate(ctx, first.Request)
+	if how == "dies" {
+		p.Sleep(killedFor)
+		return killed
+	}
+	report := api.Hands{Submits: true, Submitted: first.Request.Name}
+	if pending, ok := errors.AsType[*slurmctl.PendingError](err); ok {
+		report.Refusal = api.PendingRefusal + pending.Reason
+	} else if err != nil {
+		report.Refusal = err.Error()
+	}
+	return report
+}
