@@ -1,6 +1,7 @@
 package core
 
 import (
+	"context"
 	"errors"
 	"reflect"
 	"testing"
@@ -81,6 +82,8 @@ func TestSettled(t *testing.T) {
 			func(b *bench, j *state.Job) bool { return j.HoldRetry.Equal(b.Now.Add(time.Second)) }},
 		"a hold could not be changed": {state.KindAdjustHold, msg.ChangeHold{Name: hold}, state.Args{Hold: &slurmctl.Reservation{Name: hold}}, refused,
 			func(b *bench, _ *state.Job) bool { return b.Unwilling[hold] }},
+		"a change of a hold was not answered": {state.KindAdjustHold, msg.ChangeHold{Name: hold}, state.Args{Hold: &slurmctl.Reservation{Name: hold}}, context.DeadlineExceeded,
+			func(b *bench, _ *state.Job) bool { return !b.Unwilling[hold] }},
 		"a start was written": {state.KindMirror, msg.Update{7, slurmctl.JobUpdate{StartTime: time.Unix(99, 0), Reservation: &none}, 0}, state.Args{}, yes,
 			func(_ *bench, j *state.Job) bool {
 				return j.Record.StartTime.Equal(time.Unix(99, 0)) && j.Record.Reservation == ""

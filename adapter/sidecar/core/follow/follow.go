@@ -19,7 +19,7 @@ func Follow(c *state.Core, s *state.Snapshot) {
 		if replaced(c, s, j) {
 			continue
 		}
-		if j.Busy && !j.Touched.After(s.Taken) {
+		if acts(c, j) && !j.Touched.After(s.Taken) {
 			j.TouchedAt(s.Taken.Add(1)) // do not believe this poll after the action has ended either
 		}
 		if j.Touched.After(s.Taken) {
@@ -65,6 +65,20 @@ func Follow(c *state.Core, s *state.Snapshot) {
 			followSuspension(c, s, j)
 		}
 	}
+}
+
+// acts reports whether an action on a job is under way that may change what Slurm shows of the job. A change of a hold
+// does not. Where slurmctld is slow, a job has one under way in most polls.
+func acts(c *state.Core, j *state.Job) bool {
+	if !j.Busy {
+		return false
+	}
+	for _, p := range c.Work.Pending {
+		if p.Job == j.ID {
+			return p.Kind != state.KindCreateHold && p.Kind != state.KindAdjustHold && p.Kind != state.KindLengthen
+		}
+	}
+	return true
 }
 
 // observeHeld takes over from Slurm which nodes the job has. Slurm is right, whatever the
@@ -178,7 +192,7 @@ func requeued(c *state.Core, j *state.Job) {
 
 // askEnd asks Slurm how jobs of j ended.
 func askEnd(c *state.Core, j *state.Job, kind state.Kind, ids ...slurmctl.JobID) {
-	if c.Work.Room() { // otherwise at the next poll
+	if !j.Busy && c.Work.Room() { // otherwise at the next poll
 		c.Ask(j, "", kind, c.Gently(msg.Ask{ids}), state.Args{})
 	}
 }

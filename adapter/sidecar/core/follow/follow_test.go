@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/evoslurm/evoslurm/adapter/sidecar/core/msg"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/plan"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/state"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/state/statetest"
@@ -47,6 +48,18 @@ func TestFollow(t *testing.T) {
 			b.Seen.ByID[9].Comment = plan.ExpanderMark
 		}, "running, step 1 on n1"},
 		"an action is under way": {false, func(_ *statetest.Bench, j *state.Job, r *slurmctl.Job) { j.Busy = true; r.State = slurmctl.Completed }, "running, step 1 on n1"},
+		"its hold is being changed": {true, func(b *statetest.Bench, j *state.Job, r *slurmctl.Job) {
+			busy(b, j, state.KindAdjustHold)
+			runs(b, r, "n2")
+		}, "running, step 1 on n2"},
+		"it has ended as its hold is being changed": {false, func(b *statetest.Bench, j *state.Job, r *slurmctl.Job) {
+			busy(b, j, state.KindCreateHold)
+			r.State = slurmctl.Completed
+		}, "running, step 1 on n1"},
+		"it is being released from its hold": {true, func(b *statetest.Bench, j *state.Job, r *slurmctl.Job) {
+			busy(b, j, state.KindDeleteHold)
+			runs(b, r, "n2")
+		}, "queued, step 0 on "},
 		"an action has ended since it was made": {false, func(b *statetest.Bench, j *state.Job, r *slurmctl.Job) {
 			j.Touched = b.Now.Add(1)
 			r.State = slurmctl.Completed
@@ -93,6 +106,12 @@ func TestFollow(t *testing.T) {
 func runs(b *statetest.Bench, r *slurmctl.Job, node string) {
 	r.State, r.NodeList, r.BatchHost = slurmctl.Running, []string{node}, node
 	r.StartTime, r.EndTime = b.Now, b.Now.Add(r.TimeLimit)
+}
+
+// busy has a task of a kind be under way for a job.
+func busy(b *statetest.Bench, j *state.Job, kind state.Kind) {
+	b.Ask(j, "", kind, msg.Task{}, state.Args{})
+	b.Effects = nil
 }
 
 // companion has job 9 of a user run on n4 with the name of a companion of a job.

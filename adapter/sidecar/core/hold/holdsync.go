@@ -323,13 +323,19 @@ func adjustHold(c *state.Core, r slurmctl.Reservation, u slurmctl.ReservationUpd
 	changeHold(c, h, now, state.KindAdjustHold, msg.ChangeHold{r.Name, u}, r)
 }
 
-// SettleAdjustHold handles the outcome of changing a hold. If Slurm refused, the hold will be recreated.
+// SettleAdjustHold handles the outcome of changing a hold. If Slurm refused, the hold will be recreated. If Slurm did not
+// answer, it may have changed the hold: the next poll shows it.
 func SettleAdjustHold(c *state.Core, j *state.Job, p *state.Pending, o msg.Outcome) {
 	u := state.CommandOf[msg.ChangeHold](p).Change
 	if p.Args.Hold == nil || holdWaits(c, j, o.Err) || o.Err != nil && u.Users != nil && cannotClose(c, o.Err) {
 		return
 	}
 	r := *p.Args.Hold
+	if state.Transient(o.Err) {
+		j.HoldRetry = c.Now.Add(state.AgainAfter)
+		c.LogJob(j).WithError(o.Err).Warn("no answer to a change of a hold")
+		return
+	}
 	if o.Err != nil {
 		c.LogJob(j).WithError(o.Err).Warn("cannot change hold, recreating it")
 		c.Unwilling[r.Name] = true
