@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"os"
 	"os/signal"
+	"sync"
 	"syscall"
 	"time"
 
@@ -25,21 +26,16 @@ import (
 	"github.com/evoslurm/evoslurm/adapter/sidecar/controller"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/metrics"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/store"
+	"github.com/evoslurm/evoslurm/adapter/sidecar/systemd"
 	"github.com/evoslurm/evoslurm/slurmctl"
 )
 
 var linked string // the version, set by the linker (Makefile)
 
-// exitUnfit is the status after which systemd does not restart the sidecar: EX_CONFIG.
-const exitUnfit = 78
-
 func main() {
 	if err := command().Execute(); err != nil {
 		fmt.Fprintln(os.Stderr, "evoslurmd: error:", err)
-		if errors.Is(err, store.ErrUnfit) {
-			os.Exit(exitUnfit)
-		}
-		os.Exit(1)
+		os.Exit(exitStatus(err))
 	}
 }
 
@@ -60,7 +56,12 @@ makes it read its configuration again, also while it waits.`,
 		Args:          cobra.NoArgs,
 		SilenceUsage:  true,
 		SilenceErrors: true,
-		RunE:          run,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := run(cmd, args); err != nil {
+				return failure{exitOther, err}
+			}
+			return nil
+		},
 	}
 	flags := cmd.Flags()
 	config.AddFlag(flags)
@@ -80,28 +81,34 @@ func run(cmd *cobra.Command, _ []string) error {
 	defer signal.Stop(hup)
 	cfg, file, err := config.Load(cmd.Flags())
 	if err != nil {
-		return err
+		return failure{exitConfig, err}
 	}
 	log := logrus.New()
 	if err := setUp(log, cfg.Log); err != nil {
-		return err
+		return failure{exitConfig, err}
 	}
+	systemd.Journal(log)
+	service := systemd.New(func(err error) { log.WithError(err).Warn("systemd") })
 	log.WithFields(logrus.Fields{"version": version.Of(linked), "config": file, "pid": os.Getpid()}).Info("evoslurmd starts")
 	sockets, err := passed() // before anything else is started, which would inherit them
 	if err != nil {
-		return err
+		return failure{exitConfig, err}
 	}
 
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
 	defer stop()
-	lease, cfg, err := acquire(ctx, cmd, cfg, hup, log)
+	defer service.Stopping()
+	defer context.AfterFunc(ctx, service.Stopping)()
+	lease, cfg, err := acquire(ctx, cmd, cfg, hup, log, service)
 	if errors.Is(err, context.Canceled) {
 		return nil // stopped while it waited
 	}
 	if err != nil {
-		return err
+		return failure{exitDatabase, err}
 	}
 	defer lease.Release()
+	started := service.During(systemd.StartTime)
+	defer started()
 	slurm := &slurmctl.Client{Dir: cfg.Slurm.Bin, Timeout: cfg.Slurm.Timeout, Renewed: func(before, now string) {
 		log.WithField("commands", now).WithField("before", before).Info("Slurm's commands are of another version")
 	}}
@@ -112,13 +119,14 @@ func run(cmd *cobra.Command, _ []string) error {
 	}
 	st, err := controller.OpenStore(ctx, cfg.Database, log)
 	if err != nil {
-		return err
+		return failure{exitDatabase, err}
 	}
 	defer st.Close()
 	ctl, err := controller.New(cfg, slurm, st, log, version.Of(linked))
 	if err != nil {
 		return err
 	}
+	ctl.Service = service
 	page := web.Page{Base: api.PagePath, Reader: func(r *http.Request) (web.Reader, error) { return api.VisitorOf(r) }}
 	server := &api.Server{
 		Backend: ctl, Log: log, Socket: cfg.Listen.Socket, TCP: cfg.Listen.TCP, Opened: sockets["api"],
@@ -134,26 +142,32 @@ func run(cmd *cobra.Command, _ []string) error {
 		return err
 	}
 	if err := server.Listen(); err != nil {
-		return err
+		return failure{exitListen, err}
 	}
 	log.WithField("addresses", server.Addresses()).Info("serving the API")
 	measures, err := metrics.Listen(api.Port{Address: cfg.Listen.Metrics, Opened: sockets["metrics"], Log: log}, ctl.Metrics.Handler(), ctl.Ready, pairs.trouble)
 	if err != nil {
-		return fmt.Errorf("listen.metrics: %w", err)
+		return failure{exitListen, fmt.Errorf("listen.metrics: %w", err)}
 	}
 
 	browsers, err := listenWeb(cfg.Web, sockets["web"], server, pairs, log)
 	if err != nil {
-		return err
+		return failure{exitListen, err}
 	}
 
+	started()
 	all, ctx := errgroup.WithContext(ctx)
 	all.Go(func() error { return measures.Serve(ctx) })
 	all.Go(func() error { return browsers.Serve(ctx) })
 	all.Go(func() error { return server.Serve(ctx) })
-	all.Go(func() error { return ctl.Run(ctx) })
+	all.Go(func() error {
+		if err := ctl.Run(ctx); err != nil {
+			return failure{exitDatabase, err}
+		}
+		return nil
+	})
 	all.Go(func() error { return pairs.watch(ctx, log) })
-	all.Go(func() error { return reload(ctx, cmd, ctl, hup, log) })
+	all.Go(func() error { return reload(ctx, cmd, ctl, hup, log, service) })
 	err = all.Wait()
 	if errors.Is(err, context.Canceled) {
 		err = nil
@@ -221,7 +235,7 @@ func listenWeb(cfg config.Web, sockets []net.Listener, server *api.Server, pairs
 
 // acquire waits for the lease on the database. Meanwhile it rereads the configuration at every
 // SIGHUP; only another database is ignored.
-func acquire(ctx context.Context, cmd *cobra.Command, cfg config.Config, hup <-chan os.Signal, log *logrus.Logger) (*store.Lease, config.Config, error) {
+func acquire(ctx context.Context, cmd *cobra.Command, cfg config.Config, hup <-chan os.Signal, log *logrus.Logger, service *systemd.Service) (*store.Lease, config.Config, error) {
 	database := cfg.Database
 	type outcome struct {
 		lease *store.Lease
@@ -229,8 +243,12 @@ func acquire(ctx context.Context, cmd *cobra.Command, cfg config.Config, hup <-c
 	}
 	got := make(chan outcome, 1)
 	go func() {
-		lease, err := store.Acquire(ctx, database, func() {
+		said := sync.OnceFunc(func() {
 			log.WithField("database", database).Warn("another evoslurmd works on this database: waiting to take over from it")
+		})
+		lease, err := store.Acquire(ctx, database, func() {
+			said()
+			service.Alive(true, func() string { return "waiting to take over from another evoslurmd" })
 		})
 		got <- outcome{lease, err}
 	}()
@@ -239,23 +257,27 @@ func acquire(ctx context.Context, cmd *cobra.Command, cfg config.Config, hup <-c
 		case o := <-got:
 			return o.lease, cfg, o.err
 		case <-hup:
+			done := service.Reload()
 			readAgain(cmd, log, func(fresh config.Config) error {
 				cfg = fresh
 				cfg.Database = database
 				return nil
 			})
+			done()
 		}
 	}
 }
 
 // reload reads the configuration again at every SIGHUP.
-func reload(ctx context.Context, cmd *cobra.Command, ctl *controller.Controller, hup <-chan os.Signal, log *logrus.Logger) error {
+func reload(ctx context.Context, cmd *cobra.Command, ctl *controller.Controller, hup <-chan os.Signal, log *logrus.Logger, service *systemd.Service) error {
 	for {
 		select {
 		case <-ctx.Done():
 			return nil
 		case <-hup:
+			done := service.Reload()
 			readAgain(cmd, log, func(cfg config.Config) error { return ctl.Configure(ctx, cfg) })
+			done()
 		}
 	}
 }

@@ -25,6 +25,7 @@ type books struct {
 	log      *logrus.Logger
 	ctx      context.Context
 	kept     [][]msg.Effect // effects not yet written
+	alive    func()         // called while many rows are written, if set
 	refusing bool
 	broken   error // the database is malformed
 }
@@ -78,6 +79,9 @@ func (b *books) catchUp() bool {
 			return false
 		}
 		b.kept = b.kept[1:] // it would be no better the next time
+		if b.alive != nil {
+			b.alive()
+		}
 	}
 	if b.refusing {
 		b.refusing = false

@@ -23,6 +23,7 @@ import (
 	"github.com/evoslurm/evoslurm/adapter/sidecar/pluginhost"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/recorder"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/store"
+	"github.com/evoslurm/evoslurm/adapter/sidecar/systemd"
 	"github.com/evoslurm/evoslurm/slurmctl"
 )
 
@@ -63,13 +64,14 @@ type Controller struct {
 	reports reports
 
 	Metrics *metrics.Metrics
+	Service *systemd.Service // set before Run
 }
 
 // New makes a controller. It acts on nothing before Run.
 func New(cfg config.Config, slurm *slurmctl.Client, st *store.Store, log *logrus.Logger, version string) (*Controller, error) {
 	c := &Controller{clock: startClock(), slurm: slurm, store: st, log: log, version: version, cfg: cfg, mode: cfg.Mode, timeout: cfg.Slurm.Timeout,
 		mail: make(chan any, 64), gone: make(chan struct{})}
-	c.books.store, c.books.log = st, log
+	c.books.store, c.books.log, c.books.alive = st, log, c.alive
 	c.meter()
 	c.driver = drive.New(slurm, c.clock.now)
 	if cfg.Observes() {
@@ -151,6 +153,8 @@ func (c *Controller) Run(ctx context.Context) error {
 	defer c.stopPolls()
 	_, now := c.settings.current()
 	c.warnOfNames(now)
+	started := c.Service.During(systemd.StartTime)
+	defer started()
 	books, err := c.books.read()
 	if err != nil {
 		return err
@@ -170,6 +174,7 @@ func (c *Controller) Run(ctx context.Context) error {
 	}()
 	c.all.Go(func() { c.pruneLedger(c.pollCtx) })
 	inputs := []msg.Input{books}
+	started()
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	for {
@@ -178,14 +183,11 @@ func (c *Controller) Run(ctx context.Context) error {
 			// started again, the sidecar makes a new one of what Slurm knows
 			return errors.Join(err, c.finish(stop))
 		}
+		c.alive()
 		timer.Reset(max(wake.Sub(c.clock.now()), time.Millisecond))
-		select {
-		case <-ctx.Done():
+		var ends bool
+		if inputs, ends = c.next(ctx, timer.C); ends {
 			return c.finish(stop)
-		case m := <-c.mail:
-			inputs = c.open(m)
-		case <-timer.C:
-			inputs = []msg.Input{msg.Tick{}}
 		}
 	}
 }
@@ -241,6 +243,7 @@ func (c *Controller) step(inputs ...msg.Input) (wake time.Time) {
 			case msg.Plan:
 				inputs = append(inputs, c.plan(e.Problem))
 				c.laps.lap("plan")
+				c.alive()
 			case msg.Try:
 				c.beside(func() msg.Input { return e.Run() })
 			case msg.Resize:
@@ -291,6 +294,7 @@ func (c *Controller) beside(run func() msg.Input) {
 // plan has the strategy in use plan, and writes what happened to strategies into the
 // event log.
 func (c *Controller) plan(p *msg.Problem) msg.Planned {
+	defer c.planning(p)()
 	cycle := c.strategies.Begin(size(p))
 	planned := p.Plan(cycle)
 	c.Metrics.Planned(time.Now())

@@ -18,7 +18,7 @@ const leasePoll = 250 * time.Millisecond
 type Lease struct{ file *os.File }
 
 // Acquire takes the lease on a database and waits while another process has it; waiting is then
-// called once. It is a lock (flock) on its own file beside the database, so it holds even if the
+// called after each try. It is a lock (flock) on its own file beside the database, so it holds even if the
 // database is deleted. Take the lease before opening the database. If no lease would exclude other
 // machines, the error is ErrUnfit.
 func Acquire(ctx context.Context, database string, waiting func()) (*Lease, error) {
@@ -29,12 +29,12 @@ func Acquire(ctx context.Context, database string, waiting func()) (*Lease, erro
 		return nil, err
 	}
 	path := database + ".lease"
-	for first := true; ; first = false {
+	for {
 		f, err := lock(path)
 		if f != nil || err != nil {
 			return f, err
 		}
-		if first && waiting != nil {
+		if waiting != nil {
 			waiting()
 		}
 		select {

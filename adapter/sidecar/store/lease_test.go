@@ -5,6 +5,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"sync"
 	"testing"
 	"time"
 )
@@ -22,7 +23,7 @@ func TestLease(t *testing.T) {
 	}
 	waits, got := make(chan struct{}), make(chan error)
 	go func() {
-		second, err := Acquire(ctx, path, func() { close(waits) })
+		second, err := Acquire(ctx, path, sync.OnceFunc(func() { close(waits) }))
 		if err == nil {
 			err = second.Release()
 		}
@@ -52,7 +53,7 @@ func TestLeaseOfADeletedFile(t *testing.T) {
 		_, err := Acquire(short, path, waiting)
 		holders <- err
 	}
-	go try(func() { close(waits) })
+	go try(sync.OnceFunc(func() { close(waits) }))
 	<-waits
 	if err := os.Remove(path + ".lease"); err != nil {
 		t.Fatal(err)

@@ -21,6 +21,7 @@ type View struct {
 	Private   Private
 	Base      map[uint32]uint32 // Slurm id of a companion or link → base job
 
+	Seen      int           // jobs of all kinds in Slurm, by the last poll
 	Holds     int           // number in Slurm
 	HeldNodes int           // nodes in these holds
 	Skew      time.Duration // lead of the machine's clock over the core's

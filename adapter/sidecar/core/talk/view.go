@@ -58,6 +58,7 @@ func ViewOf(c *state.Core) *msg.View {
 	}
 	if c.Snapshot != nil {
 		v.Holds, v.HeldNodes = countHolds(c)
+		v.Seen = len(c.Snapshot.Jobs)
 		v.IdleNodes = c.Prices.Nodes
 	}
 	for _, j := range slices.Concat(c.Ended, c.Active) {

@@ -1,0 +1,71 @@
+package controller
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/evoslurm/evoslurm/adapter/sidecar/core/msg"
+)
+
+// alive gives the service manager a sign of life, from the loop alone: a loop that is stuck gives none. A start is
+// complete once a poll and what follows from it, a plan included, are done.
+func (c *Controller) alive() { c.Service.Alive(!c.view.Load().LastCycle.IsZero(), c.statusLine) }
+
+// statusLine describes the sidecar in a line.
+func (c *Controller) statusLine() string {
+	v := c.view.Load()
+	var words []string
+	if c.cfg.Observes() {
+		words = append(words, "observing")
+	}
+	if v.LastCycle.IsZero() {
+		words = append(words, "waiting for slurmctld")
+	} else {
+		words = append(words, fmt.Sprintf("%d jobs, %d evolving, polled %d s ago", v.Seen, len(v.Jobs), int(max(time.Since(v.LastCycle), 0).Seconds())))
+	}
+	if v.Drain != nil {
+		words = append(words, v.Drain.Words)
+	}
+	if v.LastError != "" {
+		words = append(words, v.LastError)
+	}
+	return strings.Join(words, "; ")
+}
+
+// planShare is how long the plan of a job may take, at most, before the loop counts as stuck: 100 times what it takes.
+const planShare = 10 * time.Millisecond
+
+// longPlan is the shortest plan that is announced to the service manager.
+const longPlan = 10 * time.Second
+
+// planning gives signs of life during a plan that may take long, no longer than it may, until done is called.
+func (c *Controller) planning(p *msg.Problem) (done func()) {
+	if most := c.cfg.Strategies.Timeout + time.Duration(p.Jobs)*planShare; most >= longPlan {
+		return c.Service.During(most)
+	}
+	return func() {}
+}
+
+// next waits for what the loop must do next, or until ctx ends.
+func (c *Controller) next(ctx context.Context, timer <-chan time.Time) (inputs []msg.Input, ends bool) {
+	var beats <-chan time.Time
+	if every := c.Service.Every(); every > 0 {
+		ticker := time.NewTicker(every)
+		defer ticker.Stop()
+		beats = ticker.C
+	}
+	for {
+		select {
+		case <-ctx.Done():
+			return nil, true
+		case m := <-c.mail:
+			return c.open(m), false
+		case <-timer:
+			return []msg.Input{msg.Tick{}}, false
+		case <-beats:
+			c.alive()
+		}
+	}
+}
