@@ -91,20 +91,22 @@ func Promises(j api.Job, events []api.Event) []Promise {
 	return all
 }
 
-// Planned returns when each step of a job that has begun was to begin, as it was planned then.
-func Planned(events []api.Event) map[int]time.Time {
-	due := map[int]time.Time{}
+// Planned returns when each step of a job that has begun was to begin, as it was planned then, and when the job was
+// requeued last: it starts over then.
+func Planned(events []api.Event) (due map[int]time.Time, since time.Time) {
+	due = map[int]time.Time{}
 	for _, e := range events {
 		switch d := detailOf(e); e.Kind {
 		case "requeued":
 			clear(due)
+			since = e.At
 		case "started":
 			due[max(d.Step, 1)] = d.Planned
 		case "step begun":
 			due[d.Step] = d.Planned
 		}
 	}
-	return due
+	return due, since
 }
 
 // detail holds the parts of an event that promises are built from.

@@ -117,7 +117,8 @@ func (p *jobPage) steps(c api.Cluster) {
 	if err != nil {
 		return
 	}
-	requested, due := int64(0), ran.Planned(p.Events) // since then the plan is as it came
+	requested := int64(0)
+	due, since := ran.Planned(p.Events) // since then the plan is as it came
 	for i, asked := range profile {
 		s := step{Number: i + 1, Nodes: asked.Nodes, Asked: time.Duration(asked.Duration) * time.Second}
 		requested += int64(asked.Nodes) * asked.Duration
@@ -126,7 +127,7 @@ func (p *jobPage) steps(c api.Cluster) {
 		}
 		longest := time.Duration(-1) // it has its last nodes, which come before the next step, for a moment only
 		for _, had := range j.Past {
-			if had.Step != s.Number {
+			if had.Step != s.Number || had.Start.Before(since) {
 				continue
 			}
 			if s.Start.IsZero() {

@@ -16,6 +16,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -191,6 +192,30 @@ func TestGrowths(t *testing.T) {
 		`<td>4 → 6</td><td>12:04:00</td><td>now planned for 12:07:00</td>` + "\n" + `<td>3m00s</td><td>late</td><td>&lt;b&gt;node&lt;/b&gt; n6 is down</td>`,
 		`11:59:30 – now</td><td>4m30s late</td>`, // its start
 	} {
+		if !strings.Contains(body, want) {
+			t.Errorf("it does not have %s:\n%s", want, body)
+		}
+	}
+}
+
+// TestRequeuedSteps checks that a job's page compares the plan with the steps since the last requeue, as the plan does not
+// know of those before.
+func TestRequeuedSteps(t *testing.T) {
+	c := small()
+	j := &c.jobs[0]
+	j.Profile, j.Step, j.Steps = "2@5m,4@5m", 1, 2
+	j.Past = []api.Span{{Step: 1, Start: after(-60), End: after(-55), Nodes: 2, NodeList: "n[1-2]"}, {Step: 2, Start: after(-55), End: after(-52), Nodes: 4, NodeList: "n[1-4]"}, {Step: 1, Start: after(-3), Nodes: 2, NodeList: "n[7-8]"}}
+	j.Plan = []api.Span{{Step: 1, Start: after(-3), End: after(2), Nodes: 2}, {Step: 2, Start: after(2), End: after(7), Nodes: 4, NodeList: "n[5-8]"}}
+	for _, e := range []struct {
+		at     int
+		kind   string
+		detail string
+	}{{-60, "started", `{"step":1,"planned":%d}`}, {-52, "requeued", `{"step":2}`}, {-3, "started", `{"step":1,"planned":%d}`}} {
+		detail := strings.Replace(e.detail, "%d", strconv.FormatInt(after(e.at).Unix(), 10), 1)
+		c.events = append(c.events, api.Event{At: after(e.at), Job: 12, Kind: e.kind, Detail: json.RawMessage(detail), Text: e.kind})
+	}
+	body := regexp.MustCompile(` data-label="[^"]*"`).ReplaceAllString(get(t, pageOf(c, "/"), "/job?id=12").Body.String(), "")
+	for _, want := range []string{`11:57:00 – now</td><td>as planned</td>`, `<td>12:02:00 – 12:07:00</td><td>–</td><td></td>`} {
 		if !strings.Contains(body, want) {
 			t.Errorf("it does not have %s:\n%s", want, body)
 		}
