@@ -373,6 +373,7 @@ func SettleCreateHold(c *state.Core, j *state.Job, p *state.Pending, o msg.Outco
 			return // the next attempt creates an open hold
 		}
 		j.HoldRetry = c.Now.Add(state.AgainAfter)
+		bookRefusal(c, j, r)
 		c.LogJob(j).WithError(o.Err).Warn("cannot hold nodes of a coming step")
 		return
 	}

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/follow"
+	"github.com/evoslurm/evoslurm/adapter/sidecar/core/msg"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/state"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/store/row"
 	"github.com/evoslurm/evoslurm/slurmctl"
@@ -24,10 +25,44 @@ func book(c *state.Core) {
 		_, ours := state.ParseHold(r)
 		if _, stuck := c.StuckHolds[name]; stuck { // its job stays in it
 			bookBegin(c, c.Ledger[name])
-		} else if !there || !ours {
+		} else if (!there || !ours) && !lacks(c, c.Ledger[name]) {
 			closeHold(c, c.Ledger[name])
 		}
 	}
+}
+
+// bookRefusal opens the row of a hold that Slurm refused to make, or counts a further refusal in it, which is saved with
+// the row's end: the sidecar tries again every few seconds.
+func bookRefusal(c *state.Core, j *state.Job, r slurmctl.Reservation) {
+	own, _ := state.ParseHoldName(r.Name)
+	var b *state.Booked
+	for _, one := range c.Ledger {
+		if one.Cause == row.CauseNotMade && one.Job == j.ID && one.Step == own.Step {
+			b = one
+		}
+	}
+	first := b == nil
+	if first {
+		c.LastHold++
+		b = &state.Booked{Hold: row.Hold{ID: c.LastHold, Job: j.ID, Step: own.Step, Made: c.Now, Cause: row.CauseNotMade}}
+	} else {
+		delete(c.Ledger, b.Name)
+		b.Changes, b.Changed = b.Changes+1, c.Now
+	}
+	b.Name, b.Nodes, b.NodeList, b.Planned, b.Counted = r.Name, len(r.Nodes), cutList(slurmctl.CompressNodes(r.Nodes)), r.Start, c.Now
+	if c.Ledger[b.Name] = b; first {
+		c.SaveHold(b)
+	}
+}
+
+// lacks reports whether a job still needs a hold that Slurm refused to make, and has none in its place.
+func lacks(c *state.Core, b *state.Booked) bool {
+	own, _ := state.ParseHoldName(b.Name)
+	j := c.ByID[own.Job]
+	if b.Cause != row.CauseNotMade || j == nil || j.State == row.Ended || c.HoldNames[state.HoldKey{own.Job, own.Step}] != "" {
+		return false
+	}
+	return b.Step == follow.LentStep && follow.OfferAt(j) != nil || slices.ContainsFunc(Gained(j), func(g state.Gain) bool { return g.Step == b.Step })
 }
 
 // bookBegin saves the row of a hold whose job has got the nodes.
@@ -44,9 +79,12 @@ func bookHold(c *state.Core, j *state.Job, h state.OwnHold) {
 	r, b := c.Reservations[h.Name], c.Ledger[h.Name]
 	list := cutList(slurmctl.CompressNodes(r.Nodes))
 	switch {
-	case b == nil:
-		c.LastHold++
-		b = &state.Booked{Hold: row.Hold{ID: c.LastHold, Job: j.ID, Step: h.Own.Step, Name: h.Name, Made: c.Now, Counted: c.Now}}
+	case b == nil || b.Cause == row.CauseNotMade: // Slurm made it after all
+		if b == nil {
+			c.LastHold++
+			b = &state.Booked{Hold: row.Hold{ID: c.LastHold}}
+		}
+		b.Hold = row.Hold{ID: b.ID, Job: j.ID, Step: h.Own.Step, Name: h.Name, Made: c.Now, Counted: c.Now}
 		c.Ledger[h.Name] = b
 	case b.NodeList != list || !b.Planned.Equal(r.Start) && b.Begun.IsZero():
 		b.Changes, b.Changed = b.Changes+1, c.Now
@@ -68,7 +106,7 @@ func bookHold(c *state.Core, j *state.Job, h state.OwnHold) {
 
 // begins reports whether the job has got the nodes of a hold, and the row does not say so yet.
 func begins(j *state.Job, b *state.Booked) bool {
-	return b.Begun.IsZero() && b.Step != follow.LentStep && j.Runs() && j.Step >= b.Step
+	return b.Begun.IsZero() && b.Cause == "" && b.Step != follow.LentStep && j.Runs() && j.Step >= b.Step
 }
 
 // cutList returns a list of nodes as rows have it.
@@ -88,7 +126,9 @@ func closeHold(c *state.Core, b *state.Booked) {
 		b.Begun = j.StepStarted
 	}
 	b.Ended = c.Now
-	b.Cause, b.By = closedFor(c, j, b)
+	if b.Cause == "" {
+		b.Cause, b.By = closedFor(c, j, b)
+	}
 	delete(c.Ledger, b.Name)
 	c.SaveHold(b)
 }
@@ -127,8 +167,19 @@ func notNeeded(c *state.Core, j *state.Job, b *state.Booked) (cause, by string) 
 		return row.CauseNodeFailed, ""
 	case c.Drained():
 		return row.CauseReleased, drainedBy(c)
+	case needless(j, b):
+		return row.CauseNotNeeded, ""
 	}
 	return row.CauseReplanned, ""
+}
+
+// needless reports whether the plan brings the job no nodes for the hold's step, and none of the hold's nodes: it grew
+// before, or its profile was changed.
+func needless(j *state.Job, b *state.Booked) bool {
+	names, err := slurmctl.ExpandNodes(b.NodeList)
+	return err == nil && len(j.Plan) == len(j.Profile) && !slices.ContainsFunc(Gained(j), func(g state.Gain) bool {
+		return g.Step == b.Step || len(msg.Common(g.Nodes, names)) > 0
+	})
 }
 
 // drainedBy returns the operator who drained the sidecar.

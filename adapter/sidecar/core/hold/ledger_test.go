@@ -9,12 +9,14 @@ import (
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/msg"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/state"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/store/row"
+	"github.com/evoslurm/evoslurm/planner"
 	"github.com/evoslurm/evoslurm/slurmctl"
 )
 
 // TestWhyHoldsEnd: the row of a hold says why it was given up, who wanted it, and what it held until then.
 func TestWhyHoldsEnd(t *testing.T) {
 	at := time.Unix(1_800_000_000, 0)
+	planned := func(nodes ...string) []msg.PlannedStep { return []msg.PlannedStep{{}, {Nodes: nodes}} }
 	for name, c := range map[string]struct {
 		step   int
 		does   func(c *state.Core, j *state.Job)
@@ -40,12 +42,15 @@ func TestWhyHoldsEnd(t *testing.T) {
 		"a node failed": {2, func(c *state.Core, _ *state.Job) { c.Snapshot.Nodes[0].State = "down" }, false, row.CauseNodeFailed, ""},
 		"released":      {2, func(c *state.Core, _ *state.Job) { c.Config.Drain = "release by=ann" }, false, row.CauseReleased, "ann"},
 		"drained":       {2, func(c *state.Core, _ *state.Job) { c.Config.Drain = "drain by=ann" }, false, row.CauseReleased, "ann"},
-		"another plan":  {2, func(*state.Core, *state.Job) {}, false, row.CauseReplanned, ""},
+		"no plan":       {2, func(*state.Core, *state.Job) {}, false, row.CauseReplanned, ""},
+		"other nodes":   {2, func(_ *state.Core, j *state.Job) { j.Plan = planned("n3") }, false, row.CauseReplanned, ""},
+		"another step":  {3, func(_ *state.Core, j *state.Job) { j.Plan = planned("n2") }, false, row.CauseReplanned, ""},
+		"it has grown":  {2, func(_ *state.Core, j *state.Job) { j.Plan = planned() }, false, row.CauseNotNeeded, ""},
 		"an offer":      {follow.LentStep, func(*state.Core, *state.Job) {}, false, row.CauseOffer, ""},
 	} {
 		core := state.New(msg.Site{Root: true}, config.Default(), msg.Strategy{}, at)
 		j := sharesJob(core, 7, "alice", "main", row.Running)
-		j.Plan = nil
+		j.Profile = make(planner.Profile, 2)
 		held := slurmctl.Reservation{Name: state.OwnName{Job: 7, Step: c.step, Attempt: 1}.String(), Nodes: []string{"n1", "n2"}, Start: at.Add(10 * time.Minute), End: at.Add(time.Hour), Flags: msg.HoldFlags}
 		core.Snapshot = follow.NewSnapshot(msg.Observation{Begun: at, Nodes: []slurmctl.Node{{Name: "n1", State: "idle"}, {Name: "n2", State: "idle"}}}, nil)
 		SetHold(core, held)

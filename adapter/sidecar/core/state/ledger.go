@@ -41,7 +41,10 @@ func (c *Core) RestoreLedger(books msg.Books) {
 	c.LastHold = books.LastHold
 	for _, h := range books.Holds {
 		c.In(&h.Planned, &h.Made, &h.Changed, &h.Begun, &h.Counted)
-		c.Ledger[h.Name] = &Booked{Hold: h, Size: h.Nodes}
+		b := &Booked{Hold: h}
+		if c.Ledger[h.Name] = b; h.Cause != row.CauseNotMade {
+			b.Size = h.Nodes
+		}
 	}
 	for _, d := range books.Delays {
 		c.In(&d.Submitted, &d.Since, &d.Could)

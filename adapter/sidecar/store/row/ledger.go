@@ -11,8 +11,8 @@ type Hold struct {
 	Nodes    int       // most at a time
 	NodeList string    // as it was last; cut to MostListed bytes
 	Planned  time.Time // start of the reservation, as planned last
-	Made     time.Time
-	Changes  int       // how often Slurm was asked to change it
+	Made     time.Time // of one that Slurm refused to make: when it was asked first
+	Changes  int       // how often Slurm was asked to change it, or refused again to make it
 	Changed  time.Time // the last time
 	Begun    time.Time // when the job got the nodes
 	Ended    time.Time // when it was given up; zero while it is there
@@ -30,7 +30,9 @@ const MostListed = 500
 const (
 	CauseKept       = "kept" // the job got the nodes
 	CauseReplanned  = "replanned"
-	CauseOverrun    = "overrun" // the step before lasted too long
+	CauseNotNeeded  = "not needed" // the job had grown before, or was changed
+	CauseNotMade    = "not made"   // Slurm refused to make it; also while the sidecar tries again
+	CauseOverrun    = "overrun"    // the step before lasted too long
 	CauseBudget     = "delay budget"
 	CauseCancelled  = "cancelled" // by an operator
 	CauseReleased   = "released"  // an operator had the sidecar drained, or everything given up
