@@ -396,7 +396,9 @@ func distribute(m *state.Managing, partition string) bool {
 		if o := follow.OfferAt(j); o != nil && o.Demands() {
 			st.Coming += len(msg.Common(o.Wanted(), j.Nodes()))
 		}
-		one.Held = one.Held || !mayAsk(m, j)
+		if one.Held = one.Held || !mayAsk(m, j); !one.Held && adopt.MayEvolve(m.Core, j) != nil {
+			one.Max = one.Nodes // it keeps what it has
+		}
 		jobs, st.Jobs = append(jobs, j), append(st.Jobs, one)
 	}
 	if st.Threshold > 0 {
