@@ -251,6 +251,7 @@ install: | $(BIN)/evoslurmd $(BIN)/completions ## install commands, strategies, 
 		chmod 644 $(DESTDIR)$(UNITDIR)/$${unit##*/} || exit 1; \
 	done
 	install -D -m 644 contrib/systemd/observe.conf $(SHARE)/evoslurm/observe.conf
+	install -D -m 644 contrib/systemd/root.conf $(SHARE)/evoslurm/root.conf
 	install -D -m 644 contrib/sysusers/evoslurm.conf $(DESTDIR)$(PREFIX)/lib/sysusers.d/evoslurm.conf
 	install -d $(DESTDIR)$(PYTHONDIR)/evoslurm
 	install -m 644 contrib/python/evoslurm/*.py contrib/python/evoslurm/py.typed $(DESTDIR)$(PYTHONDIR)/evoslurm

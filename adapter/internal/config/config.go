@@ -251,6 +251,7 @@ func Default() Config {
 		Web:          Web{Base: "/", Tokens: "/etc/evoslurm/web.tokens"},
 		API:          "unix:///run/evoslurm/api.sock",
 		Munge:        Munge{MaxAge: time.Minute},
+		SidecarUser:  "evoslurm",
 		Slurm:        Slurm{Timeout: 30 * time.Second, Share: 0.01},
 		Mode:         ModeAct,
 		Observe:      Observe{MiB: 256},

@@ -77,9 +77,10 @@ func (s *Sidecar) submit(p *slurmsim.Process, owner slurmctl.Job, how string, fi
 	case "slow":
 		p.Sleep(killedFor)
 	case "slips":
-		slips := first.Request
-		slips.Name, slips.Comment, slips.TimeLimit, slips.ExpandJob = "slips", "", 5*time.Hour, 0
-		_, _ = s.Cluster.Client(user).Allocate(context.Background(), slips) // if it is refused, others were faster
+		if slips := first.Request; slips.Reservation != "" {
+			slips.Name, slips.Comment, slips.TimeLimit, slips.ExpandJob = "slips", "", 5*time.Hour, 0
+			_, _ = s.Cluster.Client(user).Allocate(context.Background(), slips) // if it is refused, others were faster
+		}
 	}
 	ctx, cancel := s.Cluster.WithTimeout(context.Background(), time.Duration(first.Seconds)*time.Second)
 	defer cancel()

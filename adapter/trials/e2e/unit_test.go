@@ -2,6 +2,7 @@ package e2e_test
 
 import (
 	"fmt"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -18,8 +19,11 @@ import (
 	"github.com/evoslurm/evoslurm/slurmctl/slurmtest"
 )
 
-// unitFile is the systemd unit.
-const unitFile = "../../../contrib/systemd/evoslurmd.service"
+// unitFile is the systemd unit, and rootFile the drop-in that has it run as root.
+const (
+	unitFile = "../../../contrib/systemd/evoslurmd.service"
+	rootFile = "../../../contrib/systemd/root.conf"
+)
 
 // capabilities by their names, as far as the unit may come to have them.
 var capabilities = map[string]uint{
@@ -28,8 +32,16 @@ var capabilities = map[string]uint{
 	"CAP_SYS_NICE": unix.CAP_SYS_NICE, "CAP_SYS_PTRACE": unix.CAP_SYS_PTRACE, "CAP_SYS_RESOURCE": unix.CAP_SYS_RESOURCE,
 }
 
-// unit returns the unit's [Service] section.
-func unit() (map[string]string, error) { return section(unitFile, "[Service]") }
+// unit returns the unit's [Service] section, as root's if account is "".
+func unit(account string) (map[string]string, error) {
+	u, err := section(unitFile, "[Service]")
+	if err != nil || account != "" {
+		return u, err
+	}
+	root, err := section(rootFile, "[Service]")
+	maps.Copy(u, root)
+	return u, err
+}
 
 // section returns a section of a unit; several lines of one directive are joined.
 func section(file, wanted string) (map[string]string, error) {
@@ -49,22 +61,22 @@ func section(file, wanted string) (map[string]string, error) {
 	return settings, nil
 }
 
-// underTheUnit makes this executable a stand-in for systemd: called with it, the
+// underTheUnit makes this executable a stand-in for systemd: called with it and an account ("": root), the
 // program and its arguments run as the unit says.
 const underTheUnit = "__under-the-unit"
 
 func init() {
-	if len(os.Args) > 2 && os.Args[1] == underTheUnit {
+	if len(os.Args) > 3 && os.Args[1] == underTheUnit {
 		runtime.LockOSThread()
-		fmt.Fprintln(os.Stderr, "under the unit:", runUnderTheUnit(os.Args[2:]))
+		fmt.Fprintln(os.Stderr, "under the unit:", runUnderTheUnit(os.Args[2], os.Args[3:]))
 		os.Exit(1)
 	}
 }
 
 // runUnderTheUnit does not return unless it fails. Of the unit it minds what may
 // keep a plugin from starting, and can be had without systemd.
-func runUnderTheUnit(command []string) error {
-	u, err := unit()
+func runUnderTheUnit(account string, command []string) error {
+	u, err := unit(account)
 	if err != nil {
 		return err
 	}
@@ -101,11 +113,11 @@ func runUnderTheUnit(command []string) error {
 	if mask, err := strconv.ParseUint(u["UMask"], 8, 32); err == nil {
 		unix.Umask(int(mask))
 	}
-	bounding := "-all"
-	for _, name := range strings.Fields(u["CapabilityBoundingSet"]) {
-		bounding += ",+" + strings.ToLower(strings.TrimPrefix(name, "CAP_"))
+	bounding, ambient := capsOf(u["CapabilityBoundingSet"]), capsOf(u["AmbientCapabilities"])
+	args := []string{"setpriv", "--bounding-set=" + bounding, "--inh-caps=" + ambient, "--ambient-caps=" + ambient, "--clear-groups"}
+	if account != "" {
+		args = append(args, "--reuid="+account, "--regid="+account)
 	}
-	args := []string{"setpriv", "--bounding-set=" + bounding, "--inh-caps=-all", "--ambient-caps=-all", "--clear-groups"}
 	if u["NoNewPrivileges"] == "yes" {
 		args = append(args, "--no-new-privs")
 	}
@@ -122,11 +134,58 @@ func runUnderTheUnit(command []string) error {
 	return unix.Exec(path, append(append(args, "--"), command...), env)
 }
 
-// TestUnderTheUnit: with exactly the capabilities of the systemd unit, its umask, a
+// capsOf returns a list of capabilities as setpriv has it.
+func capsOf(list string) string {
+	caps := "-all"
+	for _, name := range strings.Fields(list) {
+		caps += ",+" + strings.ToLower(strings.TrimPrefix(name, "CAP_"))
+	}
+	return caps
+}
+
+// TestUnderTheUnitAsAccount: as the packages have it, the sidecar has an account of its own and one capability, and
+// drives jobs in all modes.
+func TestUnderTheUnitAsAccount(t *testing.T) {
+	if u, err := unit("evoslurm"); err != nil || u["User"] != "evoslurm" || u["CapabilityBoundingSet"] != "CAP_NET_BIND_SERVICE" {
+		t.Fatalf("this test is of another unit than %v (%v)", u, err)
+	}
+	dir, err := os.MkdirTemp("/var/lib", "evo-") // what the sidecar is to see cannot be in /tmp
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	if err := os.Chmod(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("TMPDIR", dir)
+	operator := account(t, "backup")
+	s := newSite(t, slurmtest.Options{Accounting: true, PermitJobExpansion: true}, operator)
+	s.stop(syscall.SIGKILL)
+	_, err = s.Cluster.Run(t.Context(), slurmtest.Root, "sacctmgr", "-i", "modify", "user", operator.Name, "set", "adminlevel=Operator")
+	s.must(err)
+	s.must(exec.Command("cp", bin+"/evoslurmd", s.Dir).Run())
+	self, err := os.Executable()
+	s.must(err)
+	s.account, s.program = nil, []string{self, underTheUnit, operator.Name, s.Dir + "/evoslurmd"}
+	s.start()
+	evolving := s.script("evolve.sh", evolve)
+	for _, drive := range []string{"merge", "companion"} {
+		if got := messages(s.output(s.submit("--drive="+drive, evolving))); !slices.Equal(got, evolved) {
+			t.Errorf("%s: the job printed\n%s\nwant\n%s", drive, strings.Join(got, "\n"), strings.Join(evolved, "\n"))
+		}
+	}
+	const bind = 1 << unix.CAP_NET_BIND_SERVICE
+	if got, uid := status(t, s.daemon.Process.Pid), fmt.Sprint(operator.UID); got["CapBnd"] != fmt.Sprintf("%016x", bind) || got["CapEff"] != got["CapBnd"] || !strings.HasPrefix(got["Uid"], uid+"\t") || got["NoNewPrivs"] != "1" {
+		t.Errorf("the sidecar is uid %s with the capabilities %s of %s", got["Uid"], got["CapEff"], got["CapBnd"])
+	}
+	s.stop(syscall.SIGTERM)
+}
+
+// TestUnderTheUnit: with exactly the capabilities of the systemd unit as root's, its umask, a
 // private /tmp and no new privileges, the sidecar drives jobs as their users, and
 // starts, limits and ends plugins as the user of plugins.
 func TestUnderTheUnit(t *testing.T) {
-	u, err := unit()
+	u, err := unit("")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -138,7 +197,7 @@ func TestUnderTheUnit(t *testing.T) {
 		}
 		want |= 1 << bit
 	}
-	if want == 0 || u["NoNewPrivileges"] != "yes" || u["PrivateTmp"] != "yes" || u["UMask"] == "" || u["MemoryDenyWriteExecute"] != "yes" || u["User"] != "" {
+	if want == 0 || u["NoNewPrivileges"] != "yes" || u["PrivateTmp"] != "yes" || u["UMask"] == "" || u["MemoryDenyWriteExecute"] != "yes" || u["User"] != "root" {
 		t.Fatalf("this test is of another unit than %v", u)
 	}
 	dir, err := os.MkdirTemp("/var/lib", "evo-") // what the sidecar is to see cannot be in /tmp
@@ -169,7 +228,7 @@ func TestUnderTheUnit(t *testing.T) {
 	s.must(os.WriteFile(file, append(text, "strategies: {dir: "+folder+"}\n"...), 0o644))
 	self, err := os.Executable()
 	s.must(err)
-	s.program = []string{self, underTheUnit, s.Dir + "/evoslurmd"}
+	s.program = []string{self, underTheUnit, "", s.Dir + "/evoslurmd"}
 	s.start()
 	s.eventually("the sidecar serves", func() bool {
 		_, err := os.Stat(s.Dir + "/run/api.sock")
