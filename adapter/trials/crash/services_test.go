@@ -47,6 +47,9 @@ func TestServices(t *testing.T) {
 		{"slurmdbd is away for a while in the middle of a grow", func() {
 			s.at(crash.Before, isCommand("salloc"), func() { s.stopSlurmdbd(10 * time.Second) })
 		}},
+		{"Slurm's commands are replaced in the middle of a grow", func() {
+			s.at(crash.Before, isCommand("salloc"), func() { s.replaceCommands(5 * time.Second) })
+		}},
 		{"slurmdbd is away for a while before a shrink", func() {
 			s.at(crash.After, hasArg("NumNodes=0"), func() { s.stopSlurmdbd(10 * time.Second) })
 		}},
@@ -77,6 +80,23 @@ func TestServices(t *testing.T) {
 		_, cancelled := s.as(0, "scancel", strconv.Itoa(int(id)))
 		return errors.Join(err, cancelled)
 	})
+}
+
+// replaceCommands takes Slurm's commands away for a while, as an upgrade does.
+func (s *site) replaceCommands(away time.Duration) {
+	for _, name := range shimmed {
+		if err := os.Remove(s.Dir + "/slurm/" + name); err != nil {
+			s.t.Error(err)
+		}
+	}
+	go func() {
+		time.Sleep(away)
+		for _, name := range shimmed {
+			if err := os.Symlink(bin+"/slurmshim", s.Dir+"/slurm/"+name); err != nil {
+				s.t.Error(err)
+			}
+		}
+	}()
 }
 
 // stopSlurmdbd stops slurmdbd and starts it again after a while.

@@ -53,6 +53,9 @@ type site struct {
 	bystander slurmctl.Job // before anything was done
 }
 
+// shimmed lists the commands of Slurm that the test is asked for.
+var shimmed = []string{"scontrol", "squeue", "sinfo", "salloc", "scancel", "sbatch", "sdiag", "sacctmgr"}
+
 func newSite(t *testing.T, options slurmtest.Options, extra string) *site {
 	t.Helper()
 	s := &site{t: t}
@@ -61,7 +64,7 @@ func newSite(t *testing.T, options slurmtest.Options, extra string) *site {
 	s.Rig, err = rig.New(slurmtest.Start(t, options), bin, paces)
 	s.must(err)
 	s.must(os.Mkdir(s.Dir+"/slurm", 0o755))
-	for _, name := range []string{"scontrol", "squeue", "sinfo", "salloc", "scancel", "sbatch", "sdiag", "sacctmgr"} {
+	for _, name := range shimmed {
 		s.must(os.Symlink(bin+"/slurmshim", s.Dir+"/slurm/"+name))
 	}
 	s.control = newControl(t, s.Dir+"/slurm", s.Cluster.Env(), s.crash)
