@@ -396,10 +396,7 @@ func distribute(m *state.Managing, partition string) bool {
 		if o := follow.OfferAt(j); o != nil && o.Demands() {
 			st.Coming += len(msg.Common(o.Wanted(), j.Nodes()))
 		}
-		if one.Held = one.Held || !mayAsk(m, j); !one.Held && adopt.MayEvolve(m.Core, j) != nil {
-			one.Max = one.Nodes // it keeps what it has
-		}
-		jobs, st.Jobs = append(jobs, j), append(st.Jobs, one)
+		jobs, st.Jobs = append(jobs, j), append(st.Jobs, bound(m, j, one))
 	}
 	if st.Threshold > 0 {
 		st.Threshold = max(st.Threshold-elsewhere, 1)
@@ -443,6 +440,15 @@ func distribute(m *state.Managing, partition string) bool {
 		put(m.Core, j, follow.Offer{Kind: change.Kind.String(), Nodes: n, List: names[:n], Why: "they are free"})
 	}
 	return true
+}
+
+// bound keeps a job as it is that may get no offer now, and gives one that is denied no more than it has.
+func bound(m *state.Managing, j *state.Job, one malleable.Job) malleable.Job {
+	one.Held = one.Held || !mayAsk(m, j)
+	if !one.Held && adopt.MayEvolve(m.Core, j) != nil {
+		one.Max = one.Nodes
+	}
+	return one
 }
 
 // withoutFull marks jobs of maximum size as held: EGS would share out nodes to them again and again.
