@@ -184,6 +184,7 @@ func (h *checks) checkEnd() {
 		}
 	}
 	for _, r := range h.s.Cluster.Queue() {
+		h.checkDenied(&r)
 		switch {
 		case r.Ended():
 		case h.tricks(r):

@@ -44,6 +44,7 @@ type history struct {
 	asked   string                      // last question to a malleability policy
 	bounds  []slurmsim.Bound
 	promise promise
+	denied  map[string]*denied // by user
 }
 
 // Play plays a script and writes the result. The error says what is wrong with the result, or with
@@ -105,7 +106,7 @@ func play(script string, out io.Writer, how playing) (lasted time.Duration, err 
 
 func newHistory(out io.Writer) *history {
 	st := newStage(out)
-	return &history{stage: st, checks: checks{stage: st, texts: map[*string]nodesText{}}, fault: map[string][]slurmsim.Fault{}}
+	return &history{stage: st, checks: checks{stage: st, texts: map[*string]nodesText{}}, fault: map[string][]slurmsim.Fault{}, denied: map[string]*denied{}}
 }
 
 // playAll plays the events of a script until its end.
@@ -159,6 +160,7 @@ func (h *history) watch(_ time.Time, inputs []msg.Input, effects []msg.Effect) {
 	h.checks.checkThreshold(effects)
 	h.checks.held.count(h.s.Cluster.Elapsed(), h.s.Cluster.Reserved("evo_"))
 	h.follow(effects)
+	h.checkAccess(inputs, effects)
 	if h.out == io.Discard {
 		return
 	}

@@ -109,6 +109,10 @@ func configure(c *config.Config, theirs **Policy, words []string) (err error) {
 			err = setShares(&c.HoldShares, value)
 		case "max_delay":
 			c.MaxDelay, err = time.ParseDuration(value)
+		case "allow.users": // in storms, whose policy for overruns is none that operators may set
+			c.Allow.Users = names(value)
+		case "deny.users":
+			c.Deny.Users = names(value)
 		case "max_delays":
 			c.MaxDelays = append(c.MaxDelays, strings.Replace(value, "/", "=", 1))
 		default: // as operators set it
@@ -119,6 +123,10 @@ func configure(c *config.Config, theirs **Policy, words []string) (err error) {
 		}
 	}
 	return nil
+}
+
+func names(list string) []string {
+	return strings.FieldsFunc(list, func(r rune) bool { return r == ',' })
 }
 
 // setShares sets the shares of a scope.

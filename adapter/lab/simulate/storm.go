@@ -118,6 +118,11 @@ func Storm(seed uint64) string {
 		head[3] += fmt.Sprintf(" max_holds=%d shares=user:%d:%d:%d", 2+r.IntN(30), 1+r.IntN(100), 1+r.IntN(100), 1+r.IntN(100))
 		g.add(r)
 	}
+	if seed%5 == 3 { // by chances of their own
+		a, undriven := lists(seed)
+		head[3] += undriven
+		g.add(a)
+	}
 	if seed%9 == 4 { // by chances of their own
 		o := &storming{Rand: rand.New(rand.NewPCG(seed, 30))}
 		began := o.when(storm / 2)
