@@ -63,6 +63,7 @@ makes it read its configuration again, also while it waits.`,
 			return nil
 		},
 	}
+	cmd.AddCommand(newDB())
 	flags := cmd.Flags()
 	config.AddFlag(flags)
 	version.Flag(cmd, linked)

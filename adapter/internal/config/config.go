@@ -54,6 +54,8 @@ type Config struct {
 	MaxDelay  time.Duration `mapstructure:"max_delay"`  // how much later holds may make a stock job start
 	MaxDelays []string      `mapstructure:"max_delays"` // the same for single partitions and QOS
 
+	Retention time.Duration `mapstructure:"retention"` // how long records of the past are kept; 0 for as long as the database
+
 	GiveUp   time.Duration `mapstructure:"give_up"`  // how long a growth that fails is tried
 	Undriven Undriven      `mapstructure:"undriven"` // what becomes of a parked job that cannot be driven, after GiveUp
 	Drain    Drain         `mapstructure:"drain"`    // what the sidecar no longer does
@@ -243,6 +245,9 @@ const (
 // PluginUser is the account that the packages create for strategy plugins.
 const PluginUser = "evoslurm-plugin"
 
+// LeastRetention is the shortest time for which records of the past are kept: jobs that have just ended still matter.
+const LeastRetention = 24 * time.Hour
+
 // Default returns the configuration without any file.
 func Default() Config {
 	return Config{
@@ -272,6 +277,7 @@ func Default() Config {
 		},
 		MaxDelay:      time.Hour,
 		MaxDelays:     []string{},
+		Retention:     400 * 24 * time.Hour,
 		GiveUp:        10 * time.Minute,
 		Undriven:      UndrivenRelease,
 		Grace:         30 * time.Second,
@@ -339,6 +345,7 @@ func (c Config) Validate() error {
 	_, err := c.Delays()
 	check(err == nil, "max_delays", "%v", err)
 	check(signalName.MatchString(c.OverrunSignal), "overrun_signal", "%q; want a signal's name, such as URG", c.OverrunSignal)
+	check(c.Retention == 0 || c.Retention >= LeastRetention, "retention", "%v; want 0s (nothing is deleted) or %v and more", c.Retention, LeastRetention)
 	check(c.GiveUp >= 0, "give_up", "%v; want 0s or more", c.GiveUp)
 	check(c.Undriven == UndrivenKeep || c.Undriven == UndrivenRelease || c.Undriven == UndrivenCancel, "undriven", "%q; want release, cancel or keep", c.Undriven)
 	_, err = c.Drain.Parse()

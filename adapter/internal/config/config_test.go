@@ -101,6 +101,7 @@ max_delay: 7m
 max_delays: ["partition:a=1m"]
 grace: 1m
 give_up: 3m
+retention: 48h
 undriven: cancel
 drain: release queued=hold
 overrun: cancel
@@ -130,7 +131,7 @@ log: {level: debug, format: json}
 			Parameters: []string{"a=b"}, Timeout: 3 * time.Second, Memory: 512, User: "u"},
 		ExpandLimit: 2.5, Drive: drivemode.Companion, Margin: 3 * time.Second,
 		HoldAhead: 2 * time.Hour, MaxHolds: 5,
-		HoldShares: HoldShares{Shares{1, 2, 3}, Shares{4, 5, 6}, Shares{7, 8, 9}, Shares{10, 11, 12}}, MaxDelay: 7 * time.Minute, MaxDelays: []string{"partition:a=1m"}, GiveUp: 3 * time.Minute, Undriven: UndrivenCancel, Drain: "release queued=hold", Grace: time.Minute, Overrun: OverrunCancel,
+		HoldShares: HoldShares{Shares{1, 2, 3}, Shares{4, 5, 6}, Shares{7, 8, 9}, Shares{10, 11, 12}}, MaxDelay: 7 * time.Minute, MaxDelays: []string{"partition:a=1m"}, GiveUp: 3 * time.Minute, Retention: 48 * time.Hour, Undriven: UndrivenCancel, Drain: "release queued=hold", Grace: time.Minute, Overrun: OverrunCancel,
 		Malleable: Malleable{"gain", "pra", 9, 5 * time.Second, 7 * time.Second}, HealLeaks: true, OverrunSignal: "USR1",
 		Operators: Operators{Users: []string{"u"}, Groups: []string{"g"}}, Read: ReadOwn,
 		Allow: Names{[]string{"a"}, []string{"b", "c"}, []string{"d"}, []string{"e"}, []string{"f"}}, Deny: Names{[]string{"g"}, []string{"h"}, []string{"i"}, []string{"j"}, []string{"k", "l"}},
@@ -222,6 +223,7 @@ func TestRefused(t *testing.T) {
 		"strategies: {memory: 1}":             "strategies.memory",
 		"margin: -1s":                         "margin",
 		"give_up: -1s":                        "give_up",
+		"retention: 1h":                       "retention",
 		"grace: -1s":                          "grace",
 		"hold_ahead: -1s":                     "hold_ahead",
 		"a: [":                                "evoslurm.yaml",

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"time"
 
 	"github.com/sirupsen/logrus"
 
@@ -263,23 +262,4 @@ func (b *books) readJobs(rows []*store.Job) ([]msg.BookedJob, error) {
 		all[i] = j
 	}
 	return all, nil
-}
-
-// pruneEvery is how often rows of the ledger that are too old or too many are dropped.
-const pruneEvery = 6 * time.Hour
-
-// pruneLedger keeps the ledger within its bounds until ctx ends.
-func (c *Controller) pruneLedger(ctx context.Context) {
-	ticker := time.NewTicker(pruneEvery)
-	defer ticker.Stop()
-	for {
-		if err := c.store.Prune(ctx, time.Now()); err != nil && ctx.Err() == nil {
-			c.log.WithError(err).Warn("cannot drop old rows of the ledger")
-		}
-		select {
-		case <-ctx.Done():
-			return
-		case <-ticker.C:
-		}
-	}
 }

@@ -172,7 +172,7 @@ func (c *Controller) Run(ctx context.Context) error {
 		c.core.NoteIn(&msg.Handling{})
 		c.at.close()
 	}()
-	c.all.Go(func() { c.pruneLedger(c.pollCtx) })
+	c.all.Go(func() { c.prune(c.pollCtx) })
 	inputs := []msg.Input{books}
 	started()
 	timer := time.NewTimer(0)

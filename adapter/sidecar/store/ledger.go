@@ -209,28 +209,3 @@ func (s *Store) OpenDelays(ctx context.Context) (all []row.Delay, err error) {
 	}
 	return all, rows.Err()
 }
-
-// Prune drops the rows of the ledger that are too old, or too many.
-func (s *Store) Prune(ctx context.Context, now time.Time) error {
-	before := now.Add(-LedgerAge).Unix()
-	for _, one := range []struct {
-		statement string
-		args      []any
-	}{
-		{`DELETE FROM holds WHERE ended > 0 AND ended < ?`, []any{before}},
-		{`DELETE FROM hold_hours WHERE hour < ?`, []any{before}},
-		{`DELETE FROM promises WHERE outcome <> '' AND decided < ?`, []any{before * 1000}},
-		{`DELETE FROM delays WHERE since < ?`, []any{before}},
-		{`DELETE FROM holds WHERE id IN (SELECT id FROM (SELECT h.id, row_number() OVER (PARTITION BY j.uid ORDER BY h.id DESC) AS n, row_number() OVER (ORDER BY h.id DESC) AS total
-			FROM holds h JOIN jobs j ON j.id = h.job WHERE h.ended > 0) WHERE n > ? OR total > ?)`, []any{mostOfUser, mostOfAll}},
-		{`DELETE FROM promises WHERE (job, step) IN (SELECT job, step FROM (SELECT p.job, p.step, row_number() OVER (PARTITION BY j.uid ORDER BY p.job DESC, p.step DESC) AS n,
-			row_number() OVER (ORDER BY p.job DESC, p.step DESC) AS total FROM promises p JOIN jobs j ON j.id = p.job WHERE p.outcome <> '') WHERE n > ? OR total > ?)`, []any{mostOfUser, mostOfAll}},
-		{`DELETE FROM delays WHERE (slurm_id, submitted) IN (SELECT slurm_id, submitted FROM (SELECT slurm_id, submitted, row_number() OVER (PARTITION BY uid ORDER BY since DESC) AS n,
-			row_number() OVER (ORDER BY since DESC) AS total FROM delays) WHERE n > ? OR total > ?)`, []any{mostOfUser, mostOfAll}},
-	} {
-		if _, err := s.on().ExecContext(ctx, one.statement, one.args...); err != nil {
-			return fmt.Errorf("ledger: %w", err)
-		}
-	}
-	return nil
-}

@@ -127,7 +127,6 @@ func TestLedgerIsBounded(t *testing.T) {
 	}
 }
 
-// TestPrune: rows that are too old go, and only those.
 // TestPruneOfUser holds that no user has more than a share of the promises, however many steps his jobs have.
 func TestPruneOfUser(t *testing.T) {
 	ctx, s := context.Background(), open(t, filepath.Join(t.TempDir(), "db"))
@@ -139,13 +138,14 @@ func TestPruneOfUser(t *testing.T) {
 		INSERT INTO promises SELECT ?, i, 1, 2, 0, 0, 0, 0, 0, iif(i = 1, '', 'kept'), '', '' FROM n`, mostOfUser+10, job.ID); err != nil {
 		t.Fatal(err)
 	}
-	err := s.Prune(ctx, time.Unix(0, 0))
+	err := s.Prune(ctx, time.Time{}, func(int) error { return nil })
 	promises, err2 := s.Promises(ctx, job.ID)
 	if err != nil || err2 != nil || len(promises) != mostOfUser+1 {
 		t.Errorf("%d promises are left, want %d: %v, %v", len(promises), mostOfUser+1, err, err2)
 	}
 }
 
+// TestPrune: rows that are too old go, and only those.
 func TestPrune(t *testing.T) {
 	ctx, s := context.Background(), open(t, filepath.Join(t.TempDir(), "db"))
 	job, at := sample(7), time.Unix(1_800_000_000, 0)
@@ -154,7 +154,7 @@ func TestPrune(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, want := range []int{4, 0} {
-		err := s.Prune(ctx, at.Add(LedgerAge-time.Duration(want-2)*time.Hour))
+		err := s.Prune(ctx, at.Add(-time.Duration(want-2)*time.Hour), func(int) error { return nil })
 		holds, err1 := s.Holds(ctx, job.ID)
 		promises, err2 := s.Promises(ctx, job.ID)
 		delays, err3 := s.OpenDelays(ctx)

@@ -59,14 +59,7 @@ func Open(ctx context.Context, path string) (*Store, error) {
 		return nil, fmt.Errorf("database: %w", err)
 	}
 	f.Close()
-	query := url.Values{
-		"_journal_mode": {"WAL"},
-		"_foreign_keys": {"on"},
-		"_busy_timeout": {"5000"},
-		"_synchronous":  {"FULL"}, // an intent must outlive a power cut
-		"_txlock":       {"immediate"},
-	}
-	db, err := sql.Open(driver, (&url.URL{Scheme: "file", Opaque: (&url.URL{Path: path}).EscapedPath(), RawQuery: query.Encode()}).String())
+	db, err := openWrite(path)
 	if err != nil {
 		return nil, fmt.Errorf("database %s: %w", path, err)
 	}
@@ -84,6 +77,18 @@ func Open(ctx context.Context, path string) (*Store, error) {
 		return nil, fmt.Errorf("database: %w", err)
 	}
 	return s, nil
+}
+
+// openWrite opens a database file, or a new one.
+func openWrite(path string) (*sql.DB, error) {
+	query := url.Values{
+		"_journal_mode": {"WAL"},
+		"_foreign_keys": {"on"},
+		"_busy_timeout": {"5000"},
+		"_synchronous":  {"FULL"}, // an intent must outlive a power cut
+		"_txlock":       {"immediate"},
+	}
+	return sql.Open(driver, (&url.URL{Scheme: "file", Opaque: (&url.URL{Path: path}).EscapedPath(), RawQuery: query.Encode()}).String())
 }
 
 // Lost returns an error if the database's file was deleted or replaced since it was opened: further
@@ -114,7 +119,7 @@ func (s *Store) migrate(ctx context.Context) error {
 	}
 	if current > latest {
 		return fmt.Errorf("%w: it has schema %d, of a later release, and this evoslurmd knows schema %d: start the release that wrote it, "+
-			"or move the file away (the sidecar then adopts all jobs from Slurm and loses its history)", ErrUnfit, current, latest)
+			"restore a backup of this one (evosctl db restore), or move the file away (the sidecar then adopts all jobs from Slurm and loses its history)", ErrUnfit, current, latest)
 	}
 	_, err = provider.Up(ctx)
 	return err

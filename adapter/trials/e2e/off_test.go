@@ -141,7 +141,7 @@ func (s *site) drained(waits, parked string) {
 
 // here replaces what the runbook names by what is here.
 func (s *site) here(line, job string) string {
-	for from, to := range map[string]string{"/var/lib/evoslurm/": s.Dir + "/db/", "/etc/evoslurm/": s.Dir + "/etc/", "BACKUP": s.Dir + "/backup.db", "evosctl doctor --trial": "evosctl doctor --trial -p main",
+	for from, to := range map[string]string{"/var/lib/evoslurm/": s.Dir + "/db/", "/etc/evoslurm/": s.Dir + "/etc/", "BACKUP": s.Dir + "/backup.db", "db backup FILE": "db backup " + s.Dir + "/new.db", "evosctl doctor --trial": "evosctl doctor --trial -p main",
 		"scontrol update NodeName=NODE State=RESUME": "scontrol update NodeName=n4 State=DRAIN Reason=test && scontrol update NodeName=n4 State=RESUME"} {
 		line = strings.ReplaceAll(line, from, to)
 	}
@@ -181,7 +181,7 @@ mv "$old" "$old.old" && mkdir "$3" && cp -a "$old.old/." "$3" && rm -r "$old.old
 			if n := strings.Count(strings.TrimSpace(body), "\n") + 2; n > 24 {
 				t.Errorf("it has %d lines: a screen has 24", n)
 			}
-			out, err := s.root("systemctl start evoslurmd && evosctl resume && cp " + s.Dir + "/db/evoslurm.db " + s.Dir + "/backup.db")
+			out, err := s.root("systemctl start evoslurmd && evosctl resume && rm -f " + s.Dir + "/backup.db && evosctl db backup " + s.Dir + "/backup.db")
 			if err != nil {
 				t.Fatalf("%v\n%s", err, out)
 			}
@@ -205,7 +205,7 @@ mv "$old" "$old.old" && mkdir "$3" && cp -a "$old.old/." "$3" && rm -r "$old.old
 				if !ours || !more && first != "sdiag" && first != "evosqueue" || line == "evosctl next" {
 					continue // text names what scripts wait for: TestReleaseAll
 				}
-				if first == "evosctl" && !strings.Contains(line, "--direct") {
+				if first == "evosctl" && !strings.Contains(line, "--direct") && !strings.Contains(line, "db restore") {
 					_, _ = s.root("[ -s " + pid + " ] || systemctl start evoslurmd") // the text names it for another moment
 				}
 				begun := time.Now()
