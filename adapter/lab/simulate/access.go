@@ -34,8 +34,8 @@ const (
 	deniedPolls  = 3
 )
 
-// checkAccess checks that no job of a denied user starts by the sidecar's will, or is granted more nodes.
-func (h *history) checkAccess(inputs []msg.Input, effects []msg.Effect) {
+// noteDenied records which users are denied, and how many polls the sidecar has had since.
+func (h *history) noteDenied(inputs []msg.Input) {
 	polls := 0
 	for _, in := range inputs {
 		if o, ok := in.(msg.Observation); ok && o.Err == nil {
@@ -53,7 +53,11 @@ func (h *history) checkAccess(inputs []msg.Input, effects []msg.Effect) {
 			d.polls += polls
 		}
 	}
-	if len(h.denied) == 0 {
+}
+
+// checkAccess checks that no job of a denied user starts by the sidecar's will, or is granted more nodes.
+func (h *history) checkAccess(inputs []msg.Input, effects []msg.Effect) {
+	if h.noteDenied(inputs); len(h.denied) == 0 {
 		return
 	}
 	for _, e := range effects {
