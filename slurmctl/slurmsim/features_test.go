@@ -245,6 +245,11 @@ var features = []feature{
 	{"a companion outlives a shrink of its own and is cancelled", func(w *world) {
 		k, err := w.allocate(slurmctl.AllocateRequest{Nodes: 3})
 		w.must(err)
+		for uid, want := range map[uint32]int{w.user.UID: 1, w.user.UID + 7: 0} {
+			if found, err := w.Named(w.ctx, uid, k.Name); err != nil || len(found) != want || want > 0 && (found[0].ID != k.ID || found[0].State != slurmctl.Running) {
+				w.Errorf("of uid %d: %+v, %v", uid, found, err)
+			}
+		}
 		w.must(w.Shrink(w.ctx, k.ID, k.NodeList[1:])) // the batch host is missing
 		w.on(w.job(k.ID), k.NodeList[1:]...)
 		w.must(w.Cancel(w.ctx, k.ID))

@@ -18,7 +18,7 @@ func TestNewerSlurm(t *testing.T) {
 	if *built != "" || newer.Native(t.Context()) {
 		t.Skip("the tests run on it anyway")
 	}
-	for _, name := range []string{"TestObserve", "TestByTheJob", "TestReleaseAll/direct=false", "TestReleaseAll/direct=true"} {
+	for _, name := range []string{"TestObserve", "TestAsOperator", "TestReleaseAll/direct=false", "TestReleaseAll/direct=true"} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			var log bytes.Buffer

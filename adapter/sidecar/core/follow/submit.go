@@ -5,8 +5,12 @@ import (
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/state"
 )
 
-// Submits reports whether the caller of a call can submit what brings nodes to a job.
-func Submits(j *state.Job, k *state.OpenCall) bool { return k.Hands.Submits && k.UID == j.UID }
+// Submits reports whether the caller of a call can submit what brings nodes to a job. Who only reports, or changes later
+// steps, may be anywhere, and does not wait.
+func Submits(j *state.Job, k *state.OpenCall) bool {
+	waits := k.Next != nil || k.Offer != nil || k.Answer != nil || k.Change != nil && k.Change.Grow != nil && !k.Change.DryRun
+	return waits && k.Hands.Submits && k.UID == j.UID
+}
 
 // MayNotGrow returns why a job cannot grow by a call, or nil.
 func MayNotGrow(j *state.Job, k *state.OpenCall) error {
