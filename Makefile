@@ -212,6 +212,15 @@ try-packages: packages ## make and try the packages: lintian, rpmlint, byte-equa
 	@.ci/deps && .ci/deps packages
 	contrib/packages/try $(DIST) $(NFPM)
 
+.PHONY: image
+image: packages ## make an OCI image of the sidecar in dist/, without an engine or a registry (SUITE=trixie for Slurm 24.11)
+	@.ci/deps packages
+	contrib/image/build $(DIST) $(SUITE)
+
+.PHONY: try-image
+try-image: deps image ## make the image, and have its sidecar drive a job beside a private Slurm
+	go test -count=1 ./adapter/trials/image -args -image.archive='$(abspath $(DIST))/evoslurm-image.tar'
+
 .PHONY: try-docs
 try-docs: build ## type what the pages of docs/evolve say, with the packages in a clean root, and tell how long it takes
 	@.ci/deps packages

@@ -41,7 +41,7 @@ var administrators = map[string]string{
 var tried = map[string]string{
 	"make": "everything", "make && make install": "TestInstall", "make packages": "make try-packages", "make try-packages": "itself", "make crash": "itself", "make load": "itself",
 	"systemctl daemon-reload && systemctl enable --now evoslurmd": "systemd-analyze verify, in make try-packages", "systemctl enable --now evoslurm-observed.timer": "systemd-analyze verify, in make try-packages",
-	"make sites": "itself", "make chart": "itself",
+	"make sites": "itself", "make chart": "itself", "make image": "make try-image", "make try-image": "itself",
 	"evosctl drain": "TestRunbook", "evosctl resume": "TestRunbook", "evosctl release-all": "TestRunbook", "evosctl release-all --direct": "TestRunbook",
 	"apt install ./evoslurm_*.deb ./evoslurm-client_*.deb": "make try-packages", "dnf install evoslurm-*.rpm": "make try-packages",
 	"editor /etc/evoslurm/evoslurm.yaml": "make try-packages", "systemctl enable --now evoslurmd.socket evoslurmd": "systemd-analyze verify, in make try-packages",
