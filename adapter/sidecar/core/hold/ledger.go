@@ -32,8 +32,11 @@ func book(c *state.Core) {
 }
 
 // bookRefusal opens the row of a hold that Slurm refused to make, or counts a further refusal in it, which is saved with
-// the row's end: the sidecar tries again every few seconds.
+// the row's end: the sidecar tries again every few seconds. A hold with a row was made after all, as a poll has shown.
 func bookRefusal(c *state.Core, j *state.Job, r slurmctl.Reservation) {
+	if b := c.Ledger[r.Name]; b != nil && b.Cause != row.CauseNotMade {
+		return
+	}
 	own, _ := state.ParseHoldName(r.Name)
 	var b *state.Booked
 	for _, one := range c.Ledger {

@@ -1,6 +1,7 @@
 package hold
 
 import (
+	"context"
 	"testing"
 	"time"
 
@@ -8,6 +9,7 @@ import (
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/follow"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/msg"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/state"
+	"github.com/evoslurm/evoslurm/adapter/sidecar/core/state/statetest"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/store/row"
 	"github.com/evoslurm/evoslurm/planner"
 	"github.com/evoslurm/evoslurm/slurmctl"
@@ -70,5 +72,18 @@ func TestWhyHoldsEnd(t *testing.T) {
 		if last.Cause != c.want || last.By != c.wantBy || !last.Ended.Equal(core.Now) || last.Held != 2*90_000 || last.Nodes != 2 || len(core.Ledger) > 0 {
 			t.Errorf("%s: %+v, want it closed: %s by %q", name, last, c.want, c.wantBy)
 		}
+	}
+}
+
+// TestMadeAfterAll: the command that makes a hold times out once a poll has shown the hold. Its row stays.
+func TestMadeAfterAll(t *testing.T) {
+	b := statetest.New(t, 2)
+	j := b.Evolving(7, 1, "1@10m,2@10m", time.Hour)
+	r := slurmctl.Reservation{Name: "evo_7_2_1", Nodes: []string{"n2"}, Start: b.Now.Add(time.Minute), End: b.Now.Add(time.Hour), Flags: msg.HoldFlags}
+	SetHold(b.Core, r)
+	made := b.Ledger[r.Name]
+	SettleCreateHold(b.Core, j, &state.Pending{Args: state.Args{Hold: &r}}, msg.Outcome{Err: context.DeadlineExceeded})
+	if b.Ledger[r.Name] != made || made.Cause != "" {
+		t.Errorf("the row is %+v", b.Ledger[r.Name])
 	}
 }
