@@ -32,6 +32,7 @@ var slurmCommands = []string{"squeue", "sinfo", "scontrol", "sbatch", "salloc", 
 // examine runs all checks, except those that depend on a failed one.
 func examine(ctx context.Context, flags *pflag.FlagSet) *report {
 	d := &doctor{}
+	d.starting, _ = flags.GetBool(startingFlag) // not all commands have it
 	if !d.configuration(flags) {
 		return &d.report
 	}
@@ -40,7 +41,9 @@ func examine(ctx context.Context, flags *pflag.FlagSet) *report {
 	if d.commands() && d.controllers(ctx) {
 		d.cluster(ctx)
 	}
-	d.sidecar(ctx)
+	if !d.starting {
+		d.sidecar(ctx)
+	}
 	return &d.report
 }
 
@@ -201,6 +204,8 @@ func (d *doctor) rights(ctx context.Context, sc slurmctl.Config) string {
 	}
 	level, err := d.slurm.AdminLevel(ctx, me.Username)
 	switch {
+	case d.starting && (err != nil || level == "None"):
+		d.add("rights", fail, me.Username+" may not change jobs in Slurm", "run the sidecar as "+slurmUser+" or root, or: sacctmgr modify user "+me.Username+" set adminlevel=operator; or set mode: observe")
 	case err != nil:
 		d.add("rights", warn, fmt.Sprintf("%s is neither root nor SlurmUser (%s), and sacctmgr says: %v", me.Username, slurmUser, err), "run doctor as the sidecar's user to check its rights")
 	case level == "None":

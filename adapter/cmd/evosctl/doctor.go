@@ -20,6 +20,9 @@ and how long each change takes. Users may run it, too: give the options that job
 
 Exit status: 1 if a check failed, else 0.`
 
+// startingFlag makes doctor check what a sidecar needs that is about to start: evoslurmd --check uses it.
+const startingFlag = "starting"
+
 func newDoctor() *cobra.Command {
 	var asJSON bool
 	t := &trial{progress: os.Stderr}
@@ -59,5 +62,9 @@ func newDoctor() *cobra.Command {
 	}
 	t.addFlags(cmd)
 	cmd.Flags().BoolVar(&asJSON, "json", false, "write the results as JSON")
+	cmd.Flags().Bool(startingFlag, false, "check what the sidecar needs to start as this user")
+	if err := cmd.Flags().MarkHidden(startingFlag); err != nil {
+		panic(err) // the flag is named wrongly
+	}
 	return cmd
 }

@@ -74,6 +74,7 @@ func TestDoctor(t *testing.T) {
 	s.run("what Slurm's configuration says", s.doctorOnConfiguration)
 	s.run("what is missing", s.doctorOnMissing)
 	s.run("the table", s.doctorTable)
+	s.run("what a start needs", s.doctorStarting)
 	s.run("slurmctld is down", s.doctorWithoutController)
 }
 
@@ -140,6 +141,20 @@ func (s *site) doctorTable(t *testing.T) {
 	}
 	if strings.Contains(out, "\x1b") {
 		t.Errorf("colour where there is no terminal: %q", out)
+	}
+}
+
+// doctorStarting sees that an ordinary user, who may not change jobs, cannot be the sidecar's, and that no sidecar is asked for.
+func (s *site) doctorStarting(t *testing.T) {
+	cmd := s.command("evosctl", "doctor", "--json", "--starting")
+	text, _ := cmd.Output() // the status is below
+	var r report
+	if err := json.Unmarshal(text, &r); err != nil {
+		t.Fatal(err)
+	}
+	got := r.results()
+	if _, asked := got["sidecar"]; asked || got["rights"] != fail || cmd.ProcessState.ExitCode() != 1 {
+		t.Errorf("exit status %d: %v", cmd.ProcessState.ExitCode(), got)
 	}
 }
 

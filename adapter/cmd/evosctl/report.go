@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"github.com/evoslurm/evoslurm/adapter/cmd/internal/findings"
 	"github.com/evoslurm/evoslurm/adapter/internal/config"
 	"github.com/evoslurm/evoslurm/slurmctl"
 )
@@ -20,6 +21,8 @@ type doctor struct {
 	report
 	cfg   config.Config
 	slurm *slurmctl.Client
+
+	starting bool // the sidecar is to start as this user: it need not answer yet, and needs its rights
 }
 
 // configuration reads the configuration, and reports whether it could.
@@ -37,22 +40,17 @@ func (d *doctor) configuration(flags *pflag.FlagSet) bool {
 	return true
 }
 
-// result is how a check ended.
-type result string
-
-const (
-	ok   result = "ok"
-	warn result = "warn"
-	fail result = "fail"
+// What a check found.
+type (
+	result = findings.Result
+	check  = findings.Check
 )
 
-// check is one thing looked at.
-type check struct {
-	Check  string `json:"check"`
-	Result result `json:"result"`
-	Detail string `json:"detail"`
-	Remedy string `json:"remedy,omitempty"`
-}
+const (
+	ok   = findings.OK
+	warn = findings.Warn
+	fail = findings.Fail
+)
 
 // report is all that doctor found.
 type report struct {
@@ -64,35 +62,14 @@ type report struct {
 }
 
 func (r *report) add(name string, res result, detail, remedy string) {
-	r.Checks = append(r.Checks, check{name, res, detail, remedy})
+	r.Checks = append(r.Checks, check{Check: name, Result: res, Detail: detail, Remedy: remedy})
 }
 
-func (r *report) failed() bool {
-	for _, c := range r.Checks {
-		if c.Result == fail {
-			return true
-		}
-	}
-	return false
-}
+func (r *report) failed() bool { return findings.Failed(r.Checks) > 0 }
 
-// print writes a table: check, result, finding; with the remedy below.
+// print writes a table, and which drive mode jobs get.
 func (r *report) print(w io.Writer, colour bool) {
-	width := 0
-	for _, c := range r.Checks {
-		width = max(width, len(c.Check))
-	}
-	colours := map[result]string{ok: "32", warn: "33", fail: "31"}
-	for _, c := range r.Checks {
-		res := fmt.Sprintf("%-4s", c.Result)
-		if colour {
-			res = "\x1b[" + colours[c.Result] + "m" + res + "\x1b[0m"
-		}
-		fmt.Fprintf(w, "%-*s  %s  %s\n", width, c.Check, res, c.Detail)
-		if c.Remedy != "" {
-			fmt.Fprintf(w, "%*s        → %s\n", width, "", c.Remedy)
-		}
-	}
+	findings.Print(w, r.Checks, colour)
 	if r.Drive != "" {
 		fmt.Fprintf(w, "\nJobs grow by drive mode %s: %s.\n", r.Drive, strings.Join(r.Reasons, "; "))
 	}

@@ -57,6 +57,9 @@ makes it read its configuration again, also while it waits.`,
 		SilenceUsage:  true,
 		SilenceErrors: true,
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if only, _ := cmd.Flags().GetBool("check"); only {
+				return checkAll(cmd)
+			}
 			if err := run(cmd, args); err != nil {
 				return failure{exitOther, err}
 			}
@@ -68,6 +71,7 @@ makes it read its configuration again, also while it waits.`,
 	config.AddFlag(flags)
 	version.Flag(cmd, linked)
 	version.Arguments(cmd)
+	flags.Bool("check", false, "check configuration and rights, say what the sidecar would do, and do nothing")
 	flags.String("log-level", "", "log level: error, warn, info, debug, or trace")
 	flags.String("log-format", "", "log format: text or json")
 	flags.String("database", "", "path of the sqlite database")

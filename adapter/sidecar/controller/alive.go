@@ -3,15 +3,42 @@ package controller
 import (
 	"context"
 	"fmt"
+	"os"
+	"os/user"
+	"strconv"
 	"strings"
 	"time"
+
+	"github.com/sirupsen/logrus"
 
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/msg"
 )
 
 // alive gives the service manager a sign of life, from the loop alone: a loop that is stuck gives none. A start is
 // complete once a poll and what follows from it, a plan included, are done.
-func (c *Controller) alive() { c.Service.Alive(!c.view.Load().LastCycle.IsZero(), c.statusLine) }
+func (c *Controller) alive() {
+	done := !c.view.Load().LastCycle.IsZero()
+	if done && !c.begun {
+		c.begun = true
+		c.sayWhat()
+	}
+	c.Service.Alive(done, c.statusLine)
+}
+
+// sayWhat logs in one line what the sidecar has found, and what it does from now on.
+func (c *Controller) sayWhat() {
+	v, account := c.view.Load(), "uid "+strconv.Itoa(os.Geteuid())
+	if u, err := user.Current(); err == nil {
+		account = u.Username
+	}
+	_, now := c.settings.current()
+	entry := c.log.WithFields(logrus.Fields{"account": account, "cluster": v.Cluster, "slurm": v.SlurmVersion, "nodes": v.Nodes, "jobs": v.Seen, "evolving": len(v.Jobs), "holds": v.Holds,
+		"mode": v.Mode, "drive": v.Drive, "because": v.DriveReason, "strategy": v.Strategy, "policy": v.Policy, "retention": now.Retention})
+	if v.Drain != nil {
+		entry = entry.WithField("drain", v.Drain.Words)
+	}
+	entry.Info("first cycle done")
+}
 
 // statusLine describes the sidecar in a line.
 func (c *Controller) statusLine() string {

@@ -58,6 +58,7 @@ type Controller struct {
 	gone    chan struct{} // closed when Run has returned
 	books   books
 	at      *handling // which job the core is at
+	begun   bool      // the first cycle is done
 	laps    laps
 	view    atomic.Pointer[view] // what the API shows
 	calls   calls

@@ -78,3 +78,12 @@ func SetAside(path string, now time.Time) (string, error) {
 	}
 	return filepath.Clean(aside), nil
 }
+
+// CheckPlace returns an error if a database must not be where it is: on a file system that several machines share.
+func CheckPlace(path string) error {
+	for dir := filepath.Dir(path); ; dir = filepath.Dir(dir) {
+		if err := checkPlace(dir); !errors.Is(err, os.ErrNotExist) || dir == filepath.Dir(dir) {
+			return err
+		}
+	}
+}

@@ -18,7 +18,8 @@ import (
 // administrators are the commands of docs/install.md and docs/administering.md, and how they are typed here: as root, on a cluster on
 // which job $JOB has run, beside a trace.swf.gz, slurm.conf and evoslurm.yaml; "": as they stand. What they say goes to file said.
 var administrators = map[string]string{
-	"evosctl doctor": "",
+	"evosctl doctor":    "",
+	"evoslurmd --check": `evoslurmd --check && grep -q "drives evolving jobs" said`,
 	"evosctl doctor --trial [-p PARTITION] [-A ACCOUNT] [-q QOS]":     "evosctl doctor --trial -p main", // as any user: TestTrial
 	"evosim replay --why=JOB --until=TIME /var/lib/evoslurm/recorder": `evosim replay --why=$JOB --until="$(date +%FT%T)" $DIR/db/recorder && grep -q "step 2 of 2" said`,
 	"evosctl bundle --mask": "evosctl bundle --mask && tar tzf evoslurm-*.tar.gz",
@@ -39,7 +40,8 @@ var administrators = map[string]string{
 
 // tried are the commands of these pages that are not ours, or that other tests type, and what runs them.
 var tried = map[string]string{
-	"make": "everything", "make && make install": "TestInstall", "make packages": "make try-packages", "make try-packages": "itself", "make crash": "itself", "make load": "itself",
+	"systemctl status": "TestStatusLine",
+	"make":             "everything", "make && make install": "TestInstall", "make packages": "make try-packages", "make try-packages": "itself", "make crash": "itself", "make load": "itself",
 	"systemctl daemon-reload && systemctl enable --now evoslurmd": "systemd-analyze verify, in make try-packages", "systemctl enable --now evoslurm-observed.timer": "systemd-analyze verify, in make try-packages",
 	"make sites": "itself", "make chart": "itself", "make image": "make try-image", "make try-image": "itself",
 	"evosctl drain": "TestRunbook", "evosctl resume": "TestRunbook", "evosctl release-all": "TestRunbook", "evosctl release-all --direct": "TestRunbook",
