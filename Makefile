@@ -15,9 +15,12 @@ BIN        ?= bin
 # Tests on a real Slurm wait more than they compute: four packages at a time do well on
 # two cores.
 PACKAGES    ?= ./...
+# What takes longest begins first, so that none of it is left to run alone at the end.
+LONGEST     := ./adapter/trials/e2e ./adapter/sidecar/controller ./adapter/trials/crash ./slurmctl/slurmsim ./adapter/lab/simulate
 # With the race detector these play only a sample of their cases, since it takes seven times as long and finds little in
-# one goroutine. So make test runs them without it, too.
-SAMPLED     := ./adapter/lab/simulate
+# one goroutine. So make test runs them without it, too. evosim's 160 simulations of docs/experiments run only so.
+SAMPLED     := ./adapter/lab/simulate ./adapter/cmd/evosim
+SAMPLE      := -skip '^TestScripts$$/^experiments$$'
 RACE        ?= -race
 TESTFLAGS   ?= $(RACE) -p 4 -timeout 70m
 FUZZTIME    ?= 10s
@@ -70,7 +73,7 @@ play: deps build ## a private Slurm with the sidecar, and a shell in it (PLAYFLA
 .PHONY: test
 test: deps lint ## lint and run every test, those on a real Slurm too, with the race detector
 	$(if $(RACE),$(if $(filter ./...,$(PACKAGES)),go test -timeout 30m $(SAMPLED)))
-	go test $(TESTFLAGS) $(PACKAGES)
+	go test $(TESTFLAGS) $(if $(filter ./...,$(PACKAGES)),$(if $(RACE),$(SAMPLE)) $(LONGEST)) $(PACKAGES)
 
 # Packages whose tests need no Slurm and little time.
 PURE := ./planner/... ./adapter/internal/... ./adapter/job/request ./adapter/show/chart ./adapter/show/display ./adapter/sidecar/core/... \

@@ -122,6 +122,7 @@ func TestConformance(t *testing.T) {
 	t.Run("real", func(t *testing.T) {
 		for _, s := range sites {
 			t.Run(s.name, func(t *testing.T) {
+				t.Parallel()
 				cluster := s.real(t)
 				for _, f := range s.features {
 					t.Run(f.name, func(t *testing.T) {

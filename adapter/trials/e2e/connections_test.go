@@ -18,6 +18,7 @@ import (
 // half slow, half by TCP and half on the Unix socket, to a sidecar that may have 1,024
 // files open. Jobs are planned and grow.
 func TestSlowConnections(t *testing.T) {
+	t.Parallel()
 	s := newSite(t, slurmtest.Options{Accounting: true, PermitJobExpansion: true}, nil)
 	s.stop(syscall.SIGKILL)
 	s.limits = []string{"--nofile=1024"}

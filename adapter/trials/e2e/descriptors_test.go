@@ -14,6 +14,7 @@ import (
 // TestNoDescriptors: for a while the sidecar may open no file: it can accept no connection and
 // start no command, in the middle of a job that grows. It lives on, and the job has its steps.
 func TestNoDescriptors(t *testing.T) {
+	t.Parallel()
 	s := newSite(t, slurmtest.Options{Accounting: true, PermitJobExpansion: true}, nil)
 	id := s.submit(s.script("evolve.sh", evolve))
 	logged := func(text string) func() bool {

@@ -5,7 +5,7 @@ package e2e_test
 import (
 	"bytes"
 	"context"
-	"flag"
+	"fmt"
 	"os"
 	"os/exec"
 	"os/user"
@@ -29,7 +29,10 @@ var bin string
 
 func TestMain(m *testing.M) {
 	matrix.Entered()
-	flag.Parse()
+	if err := rig.AtOnce(3); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
 	if *built != "" { // in a root
 		bin = *built
 		os.Exit(m.Run())
@@ -195,6 +198,7 @@ var evolved = []string{
 }
 
 func TestUserStory(t *testing.T) {
+	t.Parallel()
 	s := newSite(t, slurmtest.Options{Accounting: true, PermitJobExpansion: true}, nil)
 	evolving := s.script("evolve.sh", evolve)
 	for _, drive := range []string{"merge", "companion"} {
@@ -372,6 +376,7 @@ func account(t *testing.T, name string) *slurmctl.User {
 
 // TestAsSlurmUser: without root, all drive modes work, since the jobs' processes submit expanders and companions.
 func TestAsSlurmUser(t *testing.T) {
+	t.Parallel()
 	s := newSite(t, slurmtest.Options{Accounting: true, PermitJobExpansion: true}, account(t, "slurm"))
 	evolving := s.script("evolve.sh", evolve)
 	t.Run("merge", func(t *testing.T) {

@@ -16,6 +16,7 @@ var evolveBlock = regexp.MustCompile("(?ms)^```(\\w+)\n(.*?)^```$")
 
 // What the pages of docs/evolve say is done as they say it, and prints what they say.
 func TestEvolvePages(t *testing.T) {
+	t.Parallel()
 	s := newSite(t, slurmtest.Options{Accounting: true, PermitJobExpansion: true}, nil)
 	library, err := filepath.Abs("../../../contrib/python")
 	s.must(err)

@@ -77,6 +77,7 @@ wait $ending
 // through growths and shrinks, by merges and by companions, whichever process ends the steps, and
 // while the sidecar is killed. It is drained before its node is given back.
 func TestFollow(t *testing.T) {
+	t.Parallel()
 	s := newSite(t, slurmtest.Options{Accounting: true, PermitJobExpansion: true}, nil)
 	for name, text := range map[string]string{"script": byScript, "steps": bySteps} {
 		t.Run(name, func(t *testing.T) {

@@ -50,6 +50,7 @@ func (s *site) dump() string {
 // TestObserve: an ordinary account observes a cluster. Its messages only read, and no job, reservation, or node differs
 // afterwards. Later, root drives jobs with the same database.
 func TestObserve(t *testing.T) {
+	t.Parallel()
 	watcher := account(t, "backup")
 	s := newSite(t, slurmtest.Options{}, watcher, "mode: observe")
 	submit := func(args ...string) string {

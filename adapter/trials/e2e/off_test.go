@@ -58,6 +58,7 @@ func (s *site) back(killed bool) {
 // TestReleaseAll: everything is released while a job has a companion, one waits in next, and one is parked; by the
 // sidecar, and then without it. All scripts end, and nothing of ours is left.
 func TestReleaseAll(t *testing.T) {
+	t.Parallel()
 	s := newSite(t, slurmtest.Options{Nodes: 6, Accounting: true, PermitJobExpansion: true}, nil)
 	said := func(id string) string { text, _ := os.ReadFile(s.Dir + "/out/out-" + id); return string(text) }
 	for _, direct := range []bool{false, true} {
@@ -153,6 +154,7 @@ func (s *site) here(line, job string) string {
 // and one that is queued. A section has at most 24 lines. In place of systemd, a shim stops and starts the sidecar. In place of rsync, one takes a folder
 // away, and puts a copy of it there.
 func TestRunbook(t *testing.T) {
+	t.Parallel()
 	s := newSite(t, slurmtest.Options{Nodes: 4, Accounting: true, PermitJobExpansion: true}, nil)
 	pid := s.Dir + "/evoslurmd.pid"
 	s.must(os.Mkdir(s.Dir+"/shims", 0o755))

@@ -14,6 +14,7 @@ import (
 // TestAsOperator: the sidecar needs neither root nor SlurmUser, only an account of its own that slurmdbd knows as
 // Operator. What is merged is the user's own, since the job's process submits it.
 func TestAsOperator(t *testing.T) {
+	t.Parallel()
 	operator := account(t, "backup") // the second of slurmtest's users
 	s := newSite(t, slurmtest.Options{Accounting: true, PermitJobExpansion: true}, operator)
 	if second := s.Cluster.Users()[1].Name; second != operator.Name {

@@ -54,6 +54,7 @@ var tried = map[string]string{
 
 // TestAdministratorsCommands types every command of the administrators' pages on a private Slurm; one that is on a page and not known here fails.
 func TestAdministratorsCommands(t *testing.T) {
+	t.Parallel()
 	s := newSite(t, slurmtest.Options{Nodes: 4, PermitJobExpansion: true, Accounting: true}, nil)
 	id := s.submit("--profile=1@1m,2@1m", s.script("job.sh", "#!/bin/sh\neval \"$(evosctl next)\"\nsleep 2\n"))
 	s.output(id)
@@ -148,6 +149,7 @@ var ofUsers = map[string]string{
 
 // TestUsersCommands types every command of the users' pages on a private Slurm; one that is on a page and not known here fails.
 func TestUsersCommands(t *testing.T) {
+	t.Parallel()
 	s := newSite(t, slurmtest.Options{Nodes: 16, PermitJobExpansion: true, Accounting: true}, nil)
 	library, err := filepath.Abs("../../../contrib/python")
 	s.must(err)

@@ -20,6 +20,7 @@ import (
 // TestSocketUnit checks that the port stays open while the sidecar is away, that no other process
 // gets it, and that the returning sidecar answers requests made meanwhile.
 func TestSocketUnit(t *testing.T) {
+	t.Parallel()
 	const file = "../../../contrib/systemd/evoslurmd.socket"
 	unit, err := section(file, "[Socket]")
 	if err != nil {
@@ -58,6 +59,7 @@ func TestSocketUnit(t *testing.T) {
 
 // TestAddressTaken: a sidecar that starts while another user has its port plans, and takes the port when it can.
 func TestAddressTaken(t *testing.T) {
+	t.Parallel()
 	s := newSite(t, slurmtest.Options{}, nil)
 	s.stop(syscall.SIGKILL)
 	impostor, err := net.Listen("tcp", s.Address)
@@ -87,6 +89,7 @@ const lies = `{"ready": true, "job": 1, "step": 2, "steps": 2, "drive": "merge",
 // TestImpostor: who has the sidecar's port while it is away ends no job's step, and root's request to it is
 // of no use at the sidecar later.
 func TestImpostor(t *testing.T) {
+	t.Parallel()
 	s := newSite(t, slurmtest.Options{Accounting: true, PermitJobExpansion: true}, nil)
 	id := s.submit("--profile=1@10m,2@10m", "--wrap", `while [ ! -e go ]; do sleep 0.2; done
 		eval "$(evosctl next 2>next.err)"

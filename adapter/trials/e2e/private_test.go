@@ -15,6 +15,7 @@ import (
 // users' jobs, which look like jobs that do not exist. Users see their own jobs as usual, also from
 // inside. Without a credential, nothing is visible.
 func TestPrivateJobs(t *testing.T) {
+	t.Parallel()
 	s := newSite(t, slurmtest.Options{ExtraConf: "PrivateData=jobs,usage"}, nil)
 	id := s.submit("--job-name=secret", "--profile=1@2s,2@60s", "--wrap", `eval "$(evosctl next)"; evosctl events $SLURM_JOB_ID | grep -c "step 2 begun"; sleep 60`)
 	see := func(user int, args ...string) string {
@@ -76,6 +77,7 @@ func TestPrivateJobs(t *testing.T) {
 // TestPrivateNodes: of nodes, partitions and reservations users see by Evoslurm, on the page and through the
 // API, no more than sinfo and scontrol show them. Root sees all.
 func TestPrivateNodes(t *testing.T) {
+	t.Parallel()
 	partitions := []slurmtest.Partition{{Name: "main", Nodes: "n[1-3]", Default: true, Extra: "DefaultTime=10"}, {Name: "secret", Nodes: "n[3-4]", Extra: "Hidden=YES"},
 		{Name: "wheel", Nodes: "n5", Extra: "AllowGroups=root"}}
 	const page = "/web/?span=3h0m0s"

@@ -12,6 +12,7 @@ import (
 // TestProtocol: what jobs see that call next otherwise than once a step from their
 // script. (Those that call it late or never are in adapter/sidecar/controller.)
 func TestProtocol(t *testing.T) {
+	t.Parallel()
 	s := newSite(t, slurmtest.Options{Accounting: true, PermitJobExpansion: true}, nil)
 	for _, c := range []struct {
 		name, profile, script string

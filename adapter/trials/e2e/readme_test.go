@@ -174,6 +174,7 @@ func release(t *testing.T, dir string) (repository, proxy string) {
 // TestReadmeAsWritten: "Write your own strategy" of plugins/README.md, word by word
 // and from an empty folder, ends with that strategy planning on a live cluster.
 func TestReadmeAsWritten(t *testing.T) {
+	t.Parallel()
 	s := newSite(t, slurmtest.Options{Accounting: true, PermitJobExpansion: true}, nil)
 	s.stop(syscall.SIGKILL)
 	self, err := os.Executable()

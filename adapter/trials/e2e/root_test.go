@@ -14,6 +14,7 @@ var built = flag.String("e2e.bin", "", "folder of the commands, which are built 
 
 // TestNewerSlurm runs tests in the root of a newer Slurm than the machine's. `make matrix MATRIXFLAGS=--full` runs all.
 func TestNewerSlurm(t *testing.T) {
+	t.Parallel()
 	newer := matrix.Releases[slices.IndexFunc(matrix.Releases, func(r matrix.Release) bool { return r.Slurm == "24.11" })]
 	if *built != "" || newer.Native(t.Context()) {
 		t.Skip("the tests run on it anyway")

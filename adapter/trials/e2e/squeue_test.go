@@ -24,6 +24,7 @@ const turmFormat = "jobid,name,state,username,timeused,StartTime,tres-alloc,part
 // TestOwnCluster: who names the own cluster, in a variable as sites' modules do or on the command line, in
 // whatever case, gets what others get; another one is refused.
 func TestOwnCluster(t *testing.T) {
+	t.Parallel()
 	s := newSite(t, slurmtest.Options{Accounting: true, ExtraConf: "JobSubmitPlugins=lua", // what sbatch says is read
 		Files: map[string]string{"job_submit.lua": "function slurm_job_submit() return 0 end\nfunction slurm_job_modify() return 0 end\nreturn slurm.SUCCESS\n"}}, nil)
 	const name = "SlurmTest"
@@ -63,6 +64,7 @@ func TestOwnCluster(t *testing.T) {
 // TestAsSqueue holds what evosqueue shows of evolving jobs to what squeue does: the same
 // bytes, whatever is asked for.
 func TestAsSqueue(t *testing.T) {
+	t.Parallel()
 	s := newSite(t, slurmtest.Options{}, nil)
 	script := `eval "$(evosctl next)"; srun sleep 300`
 	running := s.submit("--job-name=größer % \"{step}\"\nname", "--comment=a,b|c", "--profile=1@1s,2@10m", "--wrap", script)

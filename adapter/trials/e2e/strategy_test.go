@@ -16,6 +16,7 @@ import (
 // TestStrategyCommands: an operator changes strategies; a user may look; a sidecar
 // that is killed leaves no plugin behind.
 func TestStrategyCommands(t *testing.T) {
+	t.Parallel()
 	s := newSite(t, slurmtest.Options{}, nil)
 	folder := s.Dir + "/strategies"
 	s.must(os.Mkdir(folder, 0o755))

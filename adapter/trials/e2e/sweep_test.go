@@ -123,6 +123,7 @@ func (s *sweepSite) read(name string) []byte {
 // outcome. A second call runs only what is missing, and the table equals that of the same grid
 // without Slurm.
 func TestSweep(t *testing.T) {
+	t.Parallel()
 	s := &sweepSite{T: t, cluster: slurmtest.Start(t, slurmtest.Options{Nodes: 2, ExtraConf: "MaxArraySize=4"})}
 	s.user = s.cluster.Users()[0]
 	for name, text := range map[string]string{"small.swf": sweepTrace, "grid.yaml": sweepGrid} {

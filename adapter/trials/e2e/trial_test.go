@@ -40,6 +40,7 @@ return slurm.SUCCESS
 // TestTrial: a user's trial goes through a growth and a shrink, tells what the site does,
 // and leaves nothing behind, also when it is interrupted.
 func TestTrial(t *testing.T) {
+	t.Parallel()
 	s := newSite(t, slurmtest.Options{Nodes: 4, Accounting: true, PermitJobExpansion: true, ExtraConf: "JobSubmitPlugins=lua",
 		Files: map[string]string{"job_submit.lua": trialPlugin}}, nil)
 	clean := func() {
