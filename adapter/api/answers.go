@@ -34,9 +34,11 @@ func (f *front) handle(w http.ResponseWriter, r *http.Request, h handler) {
 // answer reads and authenticates a request and has h answer it. What h does besides
 // waiting is bounded by backendTimeout; next sets its own bound.
 func (f *front) answer(w http.ResponseWriter, r *http.Request, h handler) (any, error) {
-	body, free, err := f.shares.readBody(w, r, f.rights.acts)
+	body, free, err := f.shares.readBody(w, r, f.rights.acts, false)
 	if err != nil {
-		w.Header().Set("Connection", "close") // the body is not read
+		if r.ProtoMajor == 1 {
+			w.Header().Set("Connection", "close") // the body is not read; a Doorman's line stays
+		}
 		return nil, err
 	}
 	defer free()

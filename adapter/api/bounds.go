@@ -6,6 +6,7 @@ import "time"
 const (
 	maxHeader = 8 << 10  // bytes; a credential has at most half of it
 	maxBody   = 16 << 10 // bytes of a request
+	maxForm   = 64 << 10 // bytes of a form of the page
 
 	headTimeout   = 2 * time.Second // for the head of a request
 	idleTimeout   = 2 * time.Minute // of a kept connection

@@ -27,6 +27,14 @@ const nobody = 65534
 var munged Munge
 
 func TestMain(m *testing.M) {
+	if os.Getenv("DOORMAN") != "" { // as a process of its own
+		d := Doorman{Log: logrus.New()}
+		if err := d.Serve([]*os.File{os.NewFile(3, ""), os.NewFile(4, ""), os.NewFile(5, "")}); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		return
+	}
 	code, err := withMunged(m.Run)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "these tests need a MUNGE daemon of their own (Debian's package munge):", err)
@@ -290,6 +298,18 @@ func serve(t testing.TB, b Backend, change func(*Server)) *running {
 	t.Cleanup(r.stop)
 	return r
 }
+
+// startDoorman starts this test as a process that serves a port.
+func startDoorman(files []*os.File) (Process, error) {
+	cmd := exec.Command("/proc/self/exe")
+	cmd.Env, cmd.ExtraFiles, cmd.Stderr = []string{"DOORMAN=1"}, files, os.Stderr
+	return child{cmd}, cmd.Start()
+}
+
+type child struct{ cmd *exec.Cmd }
+
+func (c child) Wait() error { return c.cmd.Wait() }
+func (c child) Kill() error { return c.cmd.Process.Kill() }
 
 func client(t testing.TB, address string) *Client {
 	t.Helper()

@@ -264,7 +264,7 @@ func withConn(ctx context.Context, c net.Conn) context.Context {
 
 // claimed assigns a request's connection to the calling user.
 func claimed(ctx context.Context, uid uint32) error {
-	if s, ok := ctx.Value(connKey{}).(*slotted); ok && !s.claim(uid) {
+	if s, ok := ctx.Value(connKey{}).(interface{ claim(uid uint32) bool }); ok && !s.claim(uid) {
 		return Errorf(ErrUnavailable, "uid %d has too many connections: close some, or try again", uid)
 	}
 	return nil

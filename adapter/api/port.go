@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"bytes"
 	"context"
-	"crypto/tls"
 	"errors"
 	"fmt"
 	"net"
@@ -15,6 +14,8 @@ import (
 	"time"
 
 	"github.com/sirupsen/logrus"
+
+	"github.com/evoslurm/evoslurm/adapter/internal/certs"
 )
 
 // Port is a TCP address to listen at. If another process has the address, the port is waited for:
@@ -22,7 +23,8 @@ import (
 type Port struct {
 	Address string         // host:port or :port; "": nowhere
 	Opened  []net.Listener // what systemd has opened and keeps while the sidecar is away; used in place of Address
-	TLS     *tls.Config    // nil: none
+	Files   *certs.Files   // of TLS; nil: none
+	Start   Starter        // of the process that serves it; nil: this process does, in tests
 	Log     logrus.FieldLogger
 }
 

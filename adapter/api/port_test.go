@@ -49,7 +49,7 @@ func TestStopsWhileTaken(t *testing.T) {
 	}
 	defer other.Close()
 	serve(t, newBackend(0), func(s *Server) { s.Socket, s.TCP = "", other.Addr().String() }).stop()
-	side, err := ListenSide(Port{Address: other.Addr().String(), Log: serve(t, newBackend(0), nil).Log}, nil, time.Second)
+	side, err := ListenSide(Port{Address: other.Addr().String(), Log: serve(t, newBackend(0), nil).Log}, nil, time.Second, "")
 	if err != nil || side.Addr() != nil {
 		t.Fatalf("%v, %v", side.Addr(), err)
 	}

@@ -320,12 +320,26 @@ func TestAnswersArePrintable(t *testing.T) {
 
 // BenchmarkRequest is one request and its answer, by a client that has just begun as a command does.
 func BenchmarkRequest(b *testing.B) {
-	r := serve(b, newBackend(uint32(os.Geteuid())), nil)
-	for name, address := range map[string]string{"unix": r.unix, "tcp": r.tcp} {
-		b.Run(name, func(b *testing.B) {
+	r := serve(b, newBackend(uint32(os.Geteuid())), func(s *Server) { s.Start = startDoorman })
+	direct := httptest.NewUnstartedServer(r.routes(b.Context())) // as if the sidecar served TCP itself
+	direct.Config.ConnContext = withConn
+	direct.Start()
+	defer direct.Close()
+	for _, c := range []struct{ name, address string }{{"unix", r.unix}, {"tcp", r.tcp}, {"tcp-direct", addressOf(direct)}} {
+		b.Run(c.name, func(b *testing.B) {
 			for b.Loop() {
-				if _, err := client(b, address).Allocation(b.Context(), 12); err != nil {
+				if _, err := client(b, c.address).Allocation(b.Context(), 12); err != nil {
 					b.Fatal(err)
+				}
+			}
+		})
+	}
+	// Without MUNGE, and on one connection: the path alone.
+	for _, c := range []struct{ name, address string }{{"status", r.tcp}, {"status-direct", addressOf(direct)}} {
+		b.Run(c.name, func(b *testing.B) {
+			for b.Loop() {
+				if status, _, err := try(b.Context(), http.DefaultClient, http.MethodGet, "http://"+c.address+"/v1/status", "", ""); status != 200 {
+					b.Fatal(status, err)
 				}
 			}
 		})

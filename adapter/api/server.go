@@ -3,7 +3,6 @@ package api
 import (
 	"cmp"
 	"context"
-	"crypto/tls"
 	"errors"
 	"fmt"
 	"net"
@@ -16,7 +15,9 @@ import (
 	"time"
 
 	"github.com/sirupsen/logrus"
+	"golang.org/x/sync/errgroup"
 
+	"github.com/evoslurm/evoslurm/adapter/internal/certs"
 	"github.com/evoslurm/evoslurm/adapter/internal/strict"
 )
 
@@ -38,7 +39,8 @@ type Server struct {
 
 	Socket string        // path of the Unix socket; "": none
 	TCP    string        // host:port; "": none
-	TLS    *tls.Config   // on TCP; nil: none
+	TLS    *certs.Files  // on TCP; nil: none
+	Start  Starter       // as Port.Start
 	Munge  Munge         // how credentials of TCP callers are decoded
 	MaxAge time.Duration // of a credential; 0: DefaultMaxAge
 	Wait   time.Duration // longest wait of one next request; 0: DefaultWait
@@ -77,11 +79,11 @@ type Server struct {
 	// for none.
 	Page http.Handler
 
-	awaited     bool                      // another process has TCP's address
 	since       atomic.Pointer[time.Time] // when it began to listen on TCP, by a clock that is never set; nil if no other process could have had the address before
 	sharing     sync.Once
-	shares      *shares // by share
-	listeners   []net.Listener
+	shares      *shares       // by share
+	socket      net.Listener  // nil: none
+	side        *Side         // nil: none
 	readTimeout time.Duration // of a request and of its head, in tests; 0: as the bounds say
 	most        int           // connections of a listener; 0: as many as there may be
 }
@@ -92,36 +94,41 @@ func (s *Server) Listen() error {
 	if s.Socket == "" && s.TCP == "" && len(s.Opened) == 0 {
 		return errors.New("api: neither a Unix socket nor a TCP address to listen on")
 	}
+	var err error
 	if s.Socket != "" {
-		l, err := listenUnix(s.Socket)
-		if err != nil {
+		if s.socket, err = listenUnix(s.Socket); err != nil {
 			return fmt.Errorf("api: listen on unix://%s: %w", s.Socket, err)
 		}
-		s.listeners = append(s.listeners, l)
 	}
-	ports, err := s.port().open()
-	if err != nil {
+	if s.TCP == "" && len(s.Opened) == 0 {
+		return nil
+	}
+	read, head := s.timeouts()
+	s.side = &Side{port: s.port(), opened: s.beganToListen,
+		setup: setup{Most: s.most, Read: read, Head: head, Answer: s.wait() + backendTimeout + writeTimeout, trusted: s.rights().acts}}
+	if err := s.side.open(); err != nil {
 		s.close()
 		return fmt.Errorf("api: listen on %s: %w", s.TCP, err)
 	}
-	s.listeners = append(s.listeners, ports...)
-	s.awaited = s.TCP != "" && len(ports) == 0
 	if len(s.Opened) == 0 {
 		s.beganToListen()
 	}
 	return nil
 }
 
-func (s *Server) port() Port { return Port{Address: s.TCP, Opened: s.Opened, Log: s.Log} }
+func (s *Server) port() Port {
+	return Port{Address: s.TCP, Opened: s.Opened, Files: s.TLS, Start: s.Start, Log: s.Log}
+}
 
 // Addresses returns what clients may be given to reach the server, once Listen
 // has returned; a port 0 has become the real one.
 func (s *Server) Addresses() []string {
 	var as []string
-	for _, l := range s.listeners {
-		if l.Addr().Network() == "unix" {
-			as = append(as, unixPrefix+l.Addr().String())
-		} else {
+	if s.socket != nil {
+		as = append(as, unixPrefix+s.socket.Addr().String())
+	}
+	if s.side != nil {
+		for _, l := range s.side.listeners {
 			as = append(as, l.Addr().String())
 		}
 	}
@@ -137,39 +144,41 @@ func (s *Server) beganToListen() {
 // Serve answers requests until ctx is done; then waiting next requests are
 // answered Ready false, open requests finished (5 s) and the socket removed.
 func (s *Server) Serve(ctx context.Context) error {
-	if len(s.listeners) == 0 && !s.awaited {
+	if s.socket == nil && s.side == nil {
 		return errors.New("api: Serve before Listen")
 	}
-	read, head := readTimeout, headTimeout
+	handler := s.routes(ctx)
+	all, ctx := errgroup.WithContext(ctx)
+	if s.side != nil {
+		s.side.handler = handler
+		all.Go(func() error { return s.side.Serve(ctx) })
+	}
+	if s.socket != nil {
+		all.Go(func() error { return s.serveSocket(ctx, handler) })
+	}
+	err := all.Wait()
+	s.close()
+	if err != nil {
+		return fmt.Errorf("api: %w", err)
+	}
+	return nil
+}
+
+// timeouts returns how long a whole request may take to arrive, and its head. Silent clients make room for others soon.
+func (s *Server) timeouts() (read, head time.Duration) {
 	if s.readTimeout > 0 {
-		read, head = s.readTimeout, s.readTimeout
+		return s.readTimeout, s.readTimeout
 	}
-	srv := &http.Server{
-		Handler:     s.routes(ctx),
-		ReadTimeout: read,
-		// silent clients make room for others soon
-		ReadHeaderTimeout: head,
-		WriteTimeout:      s.wait() + backendTimeout + writeTimeout,
-		IdleTimeout:       idleTimeout,
-		MaxHeaderBytes:    maxHeader,
-		ConnContext:       withConn,
-		ConnState:         stateOf,
-		ErrorLog:          quietLog(s.Log),
-	}
-	failed := make(chan error, len(s.listeners)+1)
-	acts := s.rights().acts
-	most := cmp.Or(s.most, connections(len(s.listeners)+1))
-	for _, l := range s.listeners {
-		go func() { failed <- srv.Serve(s.secured(limit(l, most, acts))) }()
-	}
-	if s.awaited {
-		go func() {
-			if l := s.port().await(ctx); l != nil {
-				s.beganToListen()
-				failed <- srv.Serve(s.secured(limit(l, most, acts)))
-			}
-		}()
-	}
+	return readTimeout, headTimeout
+}
+
+// serveSocket answers on the Unix socket until ctx is done.
+func (s *Server) serveSocket(ctx context.Context, handler http.Handler) error {
+	read, head := s.timeouts()
+	srv := &http.Server{Handler: handler, ReadTimeout: read, ReadHeaderTimeout: head, WriteTimeout: s.wait() + backendTimeout + writeTimeout,
+		IdleTimeout: idleTimeout, MaxHeaderBytes: maxHeader, ConnContext: withConn, ConnState: stateOf, ErrorLog: quietLog(s.Log)}
+	failed := make(chan error, 1)
+	go func() { failed <- srv.Serve(limit(s.socket, cmp.Or(s.most, connections(2)), s.rights().acts)) }()
 	var err error
 	select {
 	case <-ctx.Done():
@@ -177,29 +186,22 @@ func (s *Server) Serve(ctx context.Context) error {
 	}
 	drain, cancel := context.WithTimeout(context.Background(), drainTimeout)
 	defer cancel()
-	if e := srv.Shutdown(drain); e != nil {
+	if srv.Shutdown(drain) != nil {
 		srv.Close()
 	}
-	s.close()
-	if err != nil && !errors.Is(err, http.ErrServerClosed) {
-		return fmt.Errorf("api: %w", err)
+	if errors.Is(err, http.ErrServerClosed) {
+		return nil
 	}
-	return nil
-}
-
-// secured adds TLS to a listener on TCP.
-func (s *Server) secured(l net.Listener) net.Listener {
-	if s.TLS == nil || l.Addr().Network() == "unix" {
-		return l
-	}
-	return tls.NewListener(l, s.TLS)
+	return err
 }
 
 func (s *Server) close() {
-	for _, l := range s.listeners {
-		l.Close()
+	if s.socket != nil {
+		s.socket.Close()
 	}
-	s.listeners = nil
+	if s.side != nil {
+		s.side.close()
+	}
 }
 
 // share returns what the callers share.

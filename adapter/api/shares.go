@@ -53,31 +53,35 @@ func newShares() *shares {
 
 // readBody reads a request's body: at most maxBody, nothing from a caller without a well-formed
 // credential, and nothing beyond the shares. The caller calls free once it no longer needs the
-// body.
-func (s *shares) readBody(w http.ResponseWriter, r *http.Request, trusted func(uid uint32) bool) (body []byte, free func(), err error) {
+// body. open callers need no credential, and trusted may be nil for no user.
+func (s *shares) readBody(w http.ResponseWriter, r *http.Request, trusted func(uid uint32) bool, open bool) (body []byte, free func(), err error) {
 	free = func() {}
 	if r.ContentLength == 0 || r.Body == nil {
 		return nil, free, nil
 	}
 	who := callerOf(r)
-	if !who.known {
+	if !who.known && !open {
 		if err := wellFormed(r.Header); err != nil {
 			return nil, free, Errorf(ErrDenied, "%v", err)
 		}
 	}
 	size := max(r.ContentLength, leastBody)
-	if size > maxBody {
-		return nil, free, Errorf(ErrInvalid, "the request's body is too large: %d bytes, at most %d are read", size, maxBody)
+	limit := int64(maxBody)
+	if open {
+		limit = maxForm
+	}
+	if size > limit {
+		return nil, free, Errorf(ErrInvalid, "the request's body is too large: %d bytes, at most %d are read", size, limit)
 	}
 	if r.ContentLength < 0 {
-		size = maxBody
+		size = limit
 	}
-	free, ok := s.room(r.Context(), who, size, who.known && trusted(who.uid))
+	free, ok := s.room(r.Context(), who, size, who.known && trusted != nil && trusted(who.uid))
 	if !ok {
 		return nil, free, Errorf(ErrUnavailable, "too much is being sent at this moment: try again")
 	}
 	defer s.readers.add(who, func() { _ = http.NewResponseController(w).SetReadDeadline(time.Now()) })()
-	if body, err = io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody)); err != nil {
+	if body, err = io.ReadAll(http.MaxBytesReader(w, r.Body, limit)); err != nil {
 		free()
 		return nil, func() {}, Errorf(ErrInvalid, "the request's body: %v", err)
 	}

@@ -18,13 +18,7 @@ func TestTLS(t *testing.T) {
 	dir := t.TempDir()
 	files := &certs.Files{}
 	files.Certificate, files.Key = certstest.Write(t, dir, "127.0.0.1", 1, year)
-	secure := func(s *Server) {
-		var err error
-		if s.TLS, err = files.Server(); err != nil {
-			t.Fatal(err)
-		}
-	}
-	r := serve(t, ready(uint32(os.Geteuid())), secure)
+	r := serve(t, ready(uint32(os.Geteuid())), func(s *Server) { s.TLS = files })
 	reach := func(address string, c certs.Client) *Client {
 		t.Helper()
 		cfg, err := c.Config()
@@ -56,10 +50,12 @@ func TestTLS(t *testing.T) {
 	refused(reach("https://"+serve(t, newBackend(0), nil).tcp, known), "write api without https://")
 
 	certstest.Write(t, dir, "127.0.0.1", 2, time.Now().Add(-time.Hour)) // renewed, too late
+	certstest.Await(t, r.tcp, 2)
 	refused(reach("https://"+r.tcp, known), "expired on")
 
 	files.Authority, _ = certstest.Write(t, t.TempDir(), "node", 3, year)
 	certstest.Write(t, dir, "127.0.0.1", 4, year)
+	certstest.Await(t, r.tcp, 4)
 	refused(reach("https://"+r.tcp, known), "certificate required")
 	known.Certificate, known.Key = files.Authority, strings.TrimSuffix(files.Authority, "cert")+"key"
 	if _, err := reach("https://"+r.tcp, known).Job(t.Context(), 12); err != nil {

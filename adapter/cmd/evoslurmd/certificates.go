@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"crypto/tls"
 	"fmt"
 	"time"
 
@@ -24,19 +23,6 @@ func certificates(cfg config.Config) pairs {
 		all["web"] = &certs.Files{Certificate: cfg.Web.Certificate, Key: cfg.Web.Key}
 	}
 	return all
-}
-
-// server returns the configuration of an address; nil if it has no TLS.
-func (p pairs) server(section string) (*tls.Config, error) {
-	files := p[section]
-	if files == nil {
-		return nil, nil
-	}
-	cfg, err := files.Server()
-	if err != nil {
-		return nil, fmt.Errorf("%s.certificate: %w", section, err)
-	}
-	return cfg, nil
 }
 
 // trouble lists what an administrator must do.

@@ -169,7 +169,7 @@ func (c *checking) addresses() {
 		c.add("web.tokens", (&web.Tokens{File: c.cfg.Web.Tokens}).Check(), c.cfg.Web.Tokens, "mode 0600, and a line USER TOKEN for each reader (evoslurmd(8), Page)")
 	}
 	for section, pair := range certificates(c.cfg) {
-		if _, err := pair.Server(); err != nil {
+		if _, err := pair.Current(); err != nil {
 			c.add(section+".certificate", err, "", "give the sidecar's account the right to read the certificate and its key, which must belong together")
 		} else if err := pair.Trouble(time.Now()); err != nil {
 			c.checks = append(c.checks, findings.Check{Check: section + ".certificate", Result: findings.Warn, Detail: err.Error(), Remedy: "renew it; the sidecar reads the new file by itself"})

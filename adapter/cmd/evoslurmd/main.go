@@ -33,6 +33,13 @@ import (
 var linked string // the version, set by the linker (Makefile)
 
 func main() {
+	if len(os.Args) > 1 && os.Args[1] == listener {
+		if err := serveApart(os.Args[2:]); err != nil {
+			fmt.Fprintln(os.Stderr, "evoslurmd: the process that serves an address:", err)
+			os.Exit(1)
+		}
+		return
+	}
 	if err := command().Execute(); err != nil {
 		fmt.Fprintln(os.Stderr, "evoslurmd: error:", err)
 		os.Exit(exitStatus(err))
@@ -142,15 +149,12 @@ func run(cmd *cobra.Command, _ []string) error {
 		Page: page.Handler(),
 	}
 	pairs := certificates(cfg)
-	server.Warnings = pairs.trouble
-	if server.TLS, err = pairs.server("listen"); err != nil {
-		return err
-	}
+	server.Warnings, server.TLS, server.Start = pairs.trouble, pairs["listen"], apart(cfg, log)
 	if err := server.Listen(); err != nil {
 		return failure{exitListen, err}
 	}
 	log.WithField("addresses", server.Addresses()).Info("serving the API")
-	measures, err := metrics.Listen(api.Port{Address: cfg.Listen.Metrics, Opened: sockets["metrics"], Log: log}, ctl.Metrics.Handler(), ctl.Ready, pairs.trouble)
+	measures, err := metrics.Listen(api.Port{Address: cfg.Listen.Metrics, Opened: sockets["metrics"], Start: server.Start, Log: log}, ctl.Metrics.Handler(), ctl.Ready, pairs.trouble)
 	if err != nil {
 		return failure{exitListen, fmt.Errorf("listen.metrics: %w", err)}
 	}
@@ -205,9 +209,9 @@ const pageTimeout = time.Minute
 
 // listenWeb opens the page's own address, where readers sign in.
 func listenWeb(cfg config.Web, sockets []net.Listener, server *api.Server, pairs pairs, log *logrus.Logger) (*api.Side, error) {
-	port := api.Port{Address: cfg.Listen, Opened: sockets, Log: log}
+	port := api.Port{Address: cfg.Listen, Opened: sockets, Files: pairs["web"], Start: server.Start, Log: log}
 	if cfg.Listen == "" && len(sockets) == 0 {
-		return api.ListenSide(port, nil, pageTimeout)
+		return api.ListenSide(port, nil, pageTimeout, "")
 	}
 	tokens := &web.Tokens{File: cfg.Tokens}
 	if err := tokens.Check(); err != nil {
@@ -226,11 +230,7 @@ func listenWeb(cfg config.Web, sockets []net.Listener, server *api.Server, pairs
 			return nil, fmt.Errorf("the socket that systemd passed for the page, %s, is reached from other machines: set web.certificate and web.key", a)
 		}
 	}
-	var err error
-	if port.TLS, err = pairs.server("web"); err != nil {
-		return nil, err
-	}
-	side, err := api.ListenSide(port, page.Handler(), pageTimeout)
+	side, err := api.ListenSide(port, page.Handler(), pageTimeout, cfg.Base)
 	if err != nil {
 		return nil, fmt.Errorf("web.listen: %w", err)
 	}

@@ -141,7 +141,7 @@ func TestPageByTLS(t *testing.T) {
 	log := logrus.New()
 	log.SetOutput(io.Discard)
 	server := &api.Server{Backend: two{}, Log: log}
-	if _, err := listenWeb(cfg, nil, server, certificates(config.Config{Web: cfg}), log); err == nil || !strings.Contains(err.Error(), "web.certificate") {
+	if _, err := listenWeb(cfg, nil, server, certificates(config.Config{Web: cfg}), log); err == nil || !strings.Contains(err.Error(), "web.listen: the certificate:") {
 		t.Errorf("without the files: %v", err)
 	}
 	certstest.Write(t, dir, "127.0.0.1", 1, time.Now().Add(time.Hour))
@@ -158,6 +158,7 @@ func TestPageByTLS(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
+		certstest.Await(t, side.Addr().String(), min(10+serial, 11))
 		res, err := browser.PostForm("https://"+side.Addr().String()+"/s/ABCDEFGHIJKLMNOPQRSTUVWXYZ/signin", url.Values{"token": {"00000000000000000000"}})
 		if err != nil {
 			t.Fatal(err)

@@ -30,7 +30,6 @@ type Files struct {
 	tried  [3]stamp
 	failed error // of that try
 	pair   *Pair // nil: none was good yet
-	config *tls.Config
 	ends   time.Time
 }
 
@@ -104,9 +103,9 @@ func (f *Files) load() (err error) {
 		}
 	}
 	pair := &Pair{texts[0], texts[1], texts[2]}
-	cfg, ends, err := pair.Config()
+	_, ends, err := pair.Config()
 	if err == nil {
-		f.pair, f.config, f.ends = pair, cfg, ends
+		f.pair, f.ends = pair, ends
 	}
 	return err
 }
@@ -118,19 +117,6 @@ func read(name string) ([]byte, error) {
 	}
 	defer file.Close()
 	return io.ReadAll(io.LimitReader(file, most))
-}
-
-// Server returns a configuration that follows the files. It fails if they are not good now.
-func (f *Files) Server() (*tls.Config, error) {
-	if _, err := f.Current(); err != nil {
-		return nil, err
-	}
-	return &tls.Config{MinVersion: tls.VersionTLS12, GetConfigForClient: func(*tls.ClientHelloInfo) (*tls.Config, error) {
-		_, err := f.Current()
-		f.mu.Lock()
-		defer f.mu.Unlock()
-		return f.config, err
-	}}, nil
 }
 
 // Trouble returns what an administrator must do about the files, or nil.

@@ -37,7 +37,7 @@ func TestFiles(t *testing.T) {
 			t.Errorf("trouble: %v; want %q", err, want)
 		}
 	}
-	if _, err := f.Server(); err == nil {
+	if _, err := f.Current(); err == nil {
 		t.Error("there are no files")
 	}
 	certstest.Write(t, dir, "head", 1, now.Add(40*24*time.Hour))

@@ -140,6 +140,7 @@ type Listen struct {
 	Certificate string `mapstructure:"certificate"` // of TLS on TCP, PEM; "": plain HTTP
 	Key         string `mapstructure:"key"`         // its private key
 	ClientCA    string `mapstructure:"client_ca"`   // authority of clients' certificates; "": they need none
+	User        string `mapstructure:"user"`        // that the processes run as that serve TCP, if the sidecar is root
 }
 
 // Web configures the page on its own address.
@@ -248,11 +249,14 @@ const PluginUser = "evoslurm-plugin"
 // LeastRetention is the shortest time for which records of the past are kept: jobs that have just ended still matter.
 const LeastRetention = 24 * time.Hour
 
+// WebUser is the account that the packages create for the processes that serve TCP.
+const WebUser = "evoslurm-web"
+
 // Default returns the configuration without any file.
 func Default() Config {
 	return Config{
 		Database:     "/var/lib/evoslurm/evoslurm.db",
-		Listen:       Listen{Socket: "/run/evoslurm/api.sock", Forwarded: []string{}},
+		Listen:       Listen{Socket: "/run/evoslurm/api.sock", Forwarded: []string{}, User: WebUser},
 		Web:          Web{Base: "/", Tokens: "/etc/evoslurm/web.tokens"},
 		API:          "unix:///run/evoslurm/api.sock",
 		Munge:        Munge{MaxAge: time.Minute},
@@ -326,6 +330,7 @@ func (c Config) Validate() error {
 		_, err := netip.ParseAddrPort(address)
 		check(err == nil, "listen.forwarded", "%q; want IP:port", address)
 	}
+	check(c.Listen.User != "" && accountName.MatchString(c.Listen.User), "listen.user", "%q is not an account name", c.Listen.User)
 	check(accountName.MatchString(c.SidecarUser), "sidecar_user", "%q is not an account name", c.SidecarUser)
 	check(c.Munge.MaxAge >= time.Second, "munge.max_age", "%v; want 1s or more", c.Munge.MaxAge)
 	check(c.Slurm.Timeout >= time.Second, "slurm.timeout", "%v; want 1s or more", c.Slurm.Timeout)

@@ -81,7 +81,7 @@ func TestEmptyFileIsTheDefault(t *testing.T) {
 func TestEveryKeyIsRead(t *testing.T) {
 	c, err := load(t, `
 database: /x/db
-listen: {socket: /x/s, tcp: ":7", forwarded: ["[2001:db8::1]:341"], certificate: /x/lc, key: /x/lk, client_ca: /x/la}
+listen: {socket: /x/s, tcp: ":7", forwarded: ["[2001:db8::1]:341"], certificate: /x/lc, key: /x/lk, client_ca: /x/la, user: w}
 api: head:7
 sidecar_user: evo
 munge: {socket: /x/m, max_age: 2m}
@@ -123,7 +123,7 @@ log: {level: debug, format: json}
 		t.Fatal(err)
 	}
 	want := Config{
-		Database: "/x/db", Listen: Listen{Socket: "/x/s", TCP: ":7", Forwarded: []string{"[2001:db8::1]:341"}, Certificate: "/x/lc", Key: "/x/lk", ClientCA: "/x/la"}, TLS: TLS{"/x/ca", "/x/nc", "/x/nk"}, SidecarUser: "evo", Web: Web{":8", "/evo/", "/x/t", "/x/c", "/x/k"}, API: "head:7",
+		Database: "/x/db", Listen: Listen{Socket: "/x/s", TCP: ":7", Forwarded: []string{"[2001:db8::1]:341"}, Certificate: "/x/lc", Key: "/x/lk", ClientCA: "/x/la", User: "w"}, TLS: TLS{"/x/ca", "/x/nc", "/x/nk"}, SidecarUser: "evo", Web: Web{":8", "/evo/", "/x/t", "/x/c", "/x/k"}, API: "head:7",
 		Munge: Munge{Socket: "/x/m", MaxAge: 2 * time.Minute}, Slurm: Slurm{Bin: "/x/bin", Timeout: 5 * time.Second, Share: 0.1},
 		PollInterval: 500 * time.Millisecond, Partitions: []string{"a", "b"}, StockJobs: 7,
 		Strategy: "2X+c",
@@ -237,6 +237,7 @@ func TestRefused(t *testing.T) {
 		"listen: {certificate: /x}":           "listen.key",
 		"listen: {key: x, certificate: /y}":   "listen.certificate",
 		"listen: {client_ca: /x}":             "listen.client_ca",
+		"listen: {user: \"\"}":                "listen.user",
 		"tls: {ca: x}":                        "tls.ca",
 		"api: https://he/ad":                  "api",
 		"web: {certificate: x, key: y}":       "web.certificate",

@@ -104,10 +104,7 @@ func assetOf(name string, data []byte) asset {
 
 // Handler returns the page below Base.
 func (p *Page) Handler() http.Handler {
-	base := "/" + strings.Trim(p.Base, "/")
-	if base != "/" {
-		base += "/"
-	}
+	base := rooted(p.Base)
 	p.forms, p.drawing, p.made = newForms(), make(chan struct{}, mostAtOnce), newKept()
 	mux := http.NewServeMux()
 	mux.HandleFunc(base+"{$}", looked(p.show("gantt", readTimeout, p.gantt)))
@@ -193,6 +190,24 @@ func static(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	send(w, r, http.StatusOK, a.data)
+}
+
+// Static serves one of the page's static files below base, and reports whether there is such a file.
+func Static(base string, w http.ResponseWriter, r *http.Request) bool {
+	rest, ok := strings.CutPrefix(r.URL.Path, rooted(base))
+	if _, found := assets[sessionPath.ReplaceAllString(rest, "")]; !ok || !found {
+		return false
+	}
+	guard(looked(static)).ServeHTTP(w, r)
+	return true
+}
+
+// rooted returns a base as the beginning of paths.
+func rooted(base string) string {
+	if base = "/" + strings.Trim(base, "/"); base != "/" {
+		base += "/"
+	}
+	return base
 }
 
 // frame is the data of every page.

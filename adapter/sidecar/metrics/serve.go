@@ -12,5 +12,5 @@ func Listen(port api.Port, metrics http.Handler, ready func() error, warnings fu
 	mux := http.NewServeMux()
 	mux.Handle("/metrics", metrics)
 	api.Health(mux, ready, warnings)
-	return api.ListenSide(port, mux, 10*time.Second)
+	return api.ListenSide(port, mux, 10*time.Second, "")
 }

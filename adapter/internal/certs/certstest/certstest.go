@@ -5,6 +5,7 @@ import (
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
+	"crypto/tls"
 	"crypto/x509"
 	"encoding/pem"
 	"math/big"
@@ -48,4 +49,22 @@ func Write(t testing.TB, dir, host string, serial int64, expires time.Time) (cer
 		}
 	}
 	return cert, key
+}
+
+// Await waits until a server shows the certificate with this serial number.
+func Await(t testing.TB, address string, serial int64) {
+	t.Helper()
+	for range 1000 {
+		conn, err := tls.Dial("tcp", address, &tls.Config{InsecureSkipVerify: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := conn.ConnectionState().PeerCertificates[0].SerialNumber.Int64()
+		conn.Close()
+		if got == serial {
+			return
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
+	t.Fatalf("%s never showed certificate %d", address, serial)
 }

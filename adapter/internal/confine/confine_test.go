@@ -1,0 +1,124 @@
+package confine
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"strings"
+	"syscall"
+	"testing"
+
+	"golang.org/x/sys/unix"
+)
+
+// TestMain is also the confined process, which serves on the listener that it is given.
+func TestMain(m *testing.M) {
+	if os.Getenv("CONFINED") == "" {
+		os.Exit(m.Run())
+	}
+	l, err := net.FileListener(os.NewFile(3, "listener"))
+	if err == nil {
+		err = Self(512 << 20)
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	err = http.Serve(l, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { fmt.Fprint(w, tried(r.URL.Path)) }))
+	fmt.Fprintln(os.Stderr, err)
+}
+
+// tried returns how an attempt ends.
+func tried(what string) error {
+	parent := os.Getppid()
+	switch what {
+	case "/read":
+		_, err := os.ReadFile("/etc/passwd")
+		return err
+	case "/write":
+		return os.WriteFile("/tmp/confined", nil, 0o600)
+	case "/remove":
+		return os.Remove("/tmp/confined")
+	case "/dial":
+		_, err := net.Dial("tcp", "127.0.0.1:1")
+		return err
+	case "/listen":
+		_, err := net.Listen("tcp", "127.0.0.1:0")
+		return err
+	case "/exec":
+		return syscall.Exec("/bin/true", []string{"true"}, nil)
+	case "/fork":
+		return exec.Command("/bin/true").Run()
+	case "/kill":
+		return syscall.Kill(parent, 0)
+	case "/thread":
+		return unix.Tgkill(parent, parent, 0)
+	case "/trace":
+		return syscall.PtraceAttach(parent)
+	case "/limit":
+		return unix.Prlimit(parent, unix.RLIMIT_NOFILE, nil, new(unix.Rlimit))
+	case "/root":
+		return unix.Setuid(0)
+	}
+	return nil
+}
+
+// TestSelf checks that a confined process goes on serving, many at once, and can do nothing else, even as root.
+func TestSelf(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	file, err := l.(*net.TCPListener).File()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command("/proc/self/exe")
+	cmd.Env, cmd.ExtraFiles, cmd.Stderr = []string{"CONFINED=1"}, []*os.File{file}, os.Stderr
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer func() { cmd.Process.Kill(); cmd.Wait() }()
+	file.Close()
+	get := func(path string) string {
+		res, err := http.Get("http://" + l.Addr().String() + path)
+		if err != nil {
+			return err.Error()
+		}
+		defer res.Body.Close()
+		text, err := io.ReadAll(res.Body)
+		return string(text) + fmt.Sprint(err)
+	}
+	answers := make(chan string, 100)
+	for range cap(answers) {
+		go func() { answers <- get("/nothing") }()
+	}
+	for range cap(answers) {
+		if a := <-answers; a != "<nil><nil>" && a != "%!v(<nil>)<nil>" {
+			t.Fatal(a)
+		}
+	}
+	for _, what := range []string{"/read", "/write", "/remove", "/dial", "/listen", "/exec", "/fork", "/kill", "/thread", "/trace", "/limit", "/root"} {
+		if a := get(what); !strings.Contains(a, "not permitted") {
+			t.Errorf("%s: %s", what, a)
+		}
+	}
+}
+
+// TestAccount checks that only root gives a child another account.
+func TestAccount(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Fatal("this needs root")
+	}
+	if c, err := Account("nobody"); err != nil || c.Uid != 65534 || len(c.Groups) > 0 {
+		t.Errorf("%+v, %v", c, err)
+	}
+	if _, err := Account("no-such-account"); err == nil || errors.Is(err, os.ErrNotExist) {
+		t.Error(err)
+	}
+}
