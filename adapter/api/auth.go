@@ -2,6 +2,7 @@ package api
 
 import (
 	"context"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"net"
@@ -22,6 +23,7 @@ type authenticator struct {
 	cluster   func() string              // as Server.Cluster
 	forwarded []string                   // as Server.Forwarded
 	since     *atomic.Pointer[time.Time] // as Server.since
+	tokens    *Keys                      // nil: tokens are not accepted
 	shares    *shares
 	log       logrus.FieldLogger
 
@@ -39,33 +41,42 @@ func (a *authenticator) authenticate(r *http.Request, body []byte) (caller, erro
 		return caller{known: true, uid: p.uid}, nil
 	}
 	var c caller
-	credential, err := credentialOf(r.Header)
+	credential, byToken, err := credentialOf(r.Header)
 	if err != nil {
 		return c, Errorf(ErrDenied, "%v", err)
 	}
 	if credential == "" {
 		return c, nil
 	}
-	decoded, err := a.decode(r.Context(), callerOf(r), credential)
-	if err != nil {
-		var m *mungeError
-		if errors.As(err, &m) && m.away() {
-			return c, Errorf(ErrUnavailable, "munged does not answer the sidecar: %v", err)
-		}
-		return c, Errorf(ErrDenied, "%v", err)
+	if byToken {
+		c.uid, err = a.openToken(r, credential, body)
+	} else {
+		c.uid, err = a.openMunge(r, credential, body)
 	}
-	c.uid = decoded.UID
-	if err := a.bind(r, credential, decoded, body); err != nil {
+	if err != nil {
 		return c, err
 	}
 	if a.seen.used(credential, time.Now(), 2*a.maxAge) {
-		return c, Errorf(ErrDenied, "the MUNGE credential has been used before")
+		return c, Errorf(ErrDenied, "the credential has been used before")
 	}
 	if err := claimed(r.Context(), c.uid); err != nil {
 		return c, err
 	}
 	c.known = true
 	return c, nil
+}
+
+// openMunge opens a credential of MUNGE that was made for this request, and returns its user.
+func (a *authenticator) openMunge(r *http.Request, credential string, body []byte) (uid uint32, err error) {
+	decoded, err := a.decode(r.Context(), callerOf(r), credential)
+	if err != nil {
+		var m *mungeError
+		if errors.As(err, &m) && m.away() {
+			return 0, Errorf(ErrUnavailable, "munged does not answer the sidecar: %v", err)
+		}
+		return 0, Errorf(ErrDenied, "%v", err)
+	}
+	return decoded.UID, a.bind(r, credential, decoded, body)
 }
 
 // decode opens a credential, a bounded number at a time: a client that floods the
@@ -83,6 +94,7 @@ func (a *authenticator) decode(ctx context.Context, who holder, credential strin
 type seal struct {
 	target     target
 	credential string // of a user of this realm; "": the answer is not proved
+	key        []byte // of a token; nil: MUNGE proves the answer
 }
 
 type sealKey struct{}
@@ -125,7 +137,7 @@ func (a *authenticator) bind(r *http.Request, credential string, c Credential, b
 		}
 	}
 	if sl, ok := r.Context().Value(sealKey{}).(*seal); ok {
-		*sl = seal{t, credential}
+		*sl = seal{target: t, credential: credential}
 	}
 	if c.Payload != t.request() {
 		return t.mismatch(c.Payload)
@@ -145,6 +157,10 @@ func (a *authenticator) bind(r *http.Request, credential string, c Credential, b
 func (a *authenticator) prove(w http.ResponseWriter, r *http.Request, status int, body []byte) {
 	sl, ok := r.Context().Value(sealKey{}).(*seal)
 	if !ok || sl.credential == "" {
+		return
+	}
+	if sl.key != nil {
+		w.Header().Set(answerHeader, hex.EncodeToString(mac(sl.key, sl.target.answer(sl.credential, status, body))))
 		return
 	}
 	free, err := a.mungeSlot(r.Context())

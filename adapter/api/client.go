@@ -55,6 +55,8 @@ type Client struct {
 	// Submit submits a Slurm job that brings nodes to a job about which a call waits, where the sidecar cannot. nil: this
 	// process cannot, and the sidecar refuses such growths.
 	Submit func(ctx context.Context, job uint32, s Submission) error
+	// Token returns a token of Slurm for the caller, in place of MUNGE; nil: MUNGE proves who is calling.
+	Token func(ctx context.Context) (string, error)
 
 	address string
 	base    string // of URLs
@@ -192,13 +194,12 @@ func (c *Client) attempt(ctx context.Context, method, uri string, body []byte, o
 	if body != nil {
 		req.Header.Set("Content-Type", "application/json")
 	}
-	var t target
-	var credential string
+	var s sent
 	if !c.unix {
-		if t, credential, err = c.credential(ctx, method, uri, body); err != nil {
+		if s, err = c.credential(ctx, method, uri, body); err != nil {
 			return err
 		}
-		req.Header.Set("Authorization", authorization(credential))
+		req.Header.Set("Authorization", s.authorization())
 	}
 	res, err := c.http.Do(req)
 	if err != nil {
@@ -216,7 +217,7 @@ func (c *Client) attempt(ctx context.Context, method, uri string, body []byte, o
 		return fmt.Errorf("the sidecar at %s answered more than %d MiB: too many jobs for one answer", c.address, maxAnswer>>20)
 	}
 	if !c.unix {
-		if err := c.prove(ctx, t, credential, res, data); err != nil {
+		if err := c.prove(ctx, s, res, data); err != nil {
 			return err
 		}
 	}
@@ -242,11 +243,17 @@ func unreachable(err error) error {
 }
 
 // prove returns an error unless an answer over TCP is the sidecar's own.
-func (c *Client) prove(ctx context.Context, t target, credential string, res *http.Response, data []byte) error {
+func (c *Client) prove(ctx context.Context, s sent, res *http.Response, data []byte) error {
 	if res.StatusCode == http.StatusBadRequest && string(data) == wantsTLS {
 		return awayError{fmt.Errorf("the server there has TLS: set api to https://%s", c.address)}
 	}
-	if err := c.verify(ctx, t, credential, res, data); err != nil {
+	if s.key != nil {
+		if err := c.verifyToken(s, res, data); err != nil {
+			return awayError{err}
+		}
+		return nil
+	}
+	if err := c.verify(ctx, s.target, s.credential, res, data); err != nil {
 		return c.mungeFailure(err, awayError{err})
 	}
 	return nil
@@ -269,21 +276,33 @@ func (c *Client) dialUnix(ctx context.Context, dialer *net.Dialer, path string) 
 	return conn, nil
 }
 
-// credential makes the MUNGE credential of a request over TCP.
-func (c *Client) credential(ctx context.Context, method, uri string, body []byte) (t target, credential string, err error) {
+// credential proves a request over TCP.
+func (c *Client) credential(ctx context.Context, method, uri string, body []byte) (s sent, err error) {
 	server, err := c.line.server(ctx)
 	if err != nil {
-		return t, "", awayError{err}
+		return s, awayError{err}
 	}
 	cluster := ""
 	if c.ClusterName != nil {
 		if cluster, err = c.ClusterName(ctx); err != nil {
-			return t, "", awayError{fmt.Errorf("the cluster's name, for a credential: %w", err)}
+			return s, awayError{fmt.Errorf("the cluster's name, for a credential: %w", err)}
 		}
 	}
-	t = newTarget(cluster, server, method, uri, body)
-	credential, err = c.munge.Encode(ctx, t.request(), credentialTTL)
-	return t, credential, c.mungeFailure(err, err)
+	s.target = newTarget(cluster, server, method, uri, body)
+	if c.Token != nil {
+		s.credential, s.key, err = c.byToken(ctx, s.target)
+		return s, err
+	}
+	s.credential, err = c.munge.Encode(ctx, s.target.request(), credentialTTL)
+	return s, c.mungeFailure(err, err)
+}
+
+// authorization returns the header that carries the credential.
+func (s sent) authorization() string {
+	if s.key != nil {
+		return tokenScheme + " " + s.credential
+	}
+	return authorization(s.credential)
 }
 
 // untilReady asks again and again about a job until the answer is ready, and submits what it is asked to meanwhile.

@@ -76,13 +76,15 @@ func isCredential(text string) bool {
 
 // wellFormed returns an error unless a request has a credential, and it has the right form.
 func wellFormed(h http.Header) error {
-	credential, err := credentialOf(h)
+	credential, byToken, err := credentialOf(h)
 	switch {
 	case err != nil:
 		return err
 	case credential == "":
 		return errors.New("a request with a body needs a MUNGE credential: send the header \"Authorization: MUNGE <credential>\"")
-	case !isCredential(credential):
+	case byToken && !isToken(credential):
+		return errors.New("not a credential by token")
+	case !byToken && !isCredential(credential):
 		return errors.New(notCredential)
 	}
 	return nil
@@ -168,15 +170,21 @@ const mungeScheme = "MUNGE"
 // authorization returns the value of the header that carries a credential.
 func authorization(credential string) string { return mungeScheme + " " + credential }
 
-// credentialOf returns the credential in a request's Authorization header, or "" without one.
-func credentialOf(h http.Header) (string, error) {
+// credentialOf returns the credential in a request's Authorization header, or "" without one, and whether it is by a token.
+func credentialOf(h http.Header) (credential string, byToken bool, err error) {
 	v := h.Get("Authorization")
 	if v == "" {
-		return "", nil
+		return "", false, nil
 	}
 	scheme, credential, ok := strings.Cut(v, " ")
-	if !ok || !strings.EqualFold(scheme, mungeScheme) {
-		return "", errors.New("the Authorization header is not of the form \"MUNGE <credential>\"")
+	credential = strings.TrimSpace(credential)
+	switch {
+	case ok && strings.EqualFold(scheme, mungeScheme):
+		return credential, false, nil
+	case ok && strings.EqualFold(scheme, tokenScheme):
+		return credential, true, nil
+	case strings.EqualFold(scheme, "Bearer"):
+		return "", false, errors.New("a bearer token is not accepted, since its readers can use it: call the commands, which prove a token without sending it")
 	}
-	return strings.TrimSpace(credential), nil
+	return "", false, errors.New("the Authorization header is not of the form \"MUNGE <credential>\"")
 }

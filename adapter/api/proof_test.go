@@ -57,7 +57,7 @@ func notAnswered(t *testing.T, c *Client) error {
 func impostorAt(t *testing.T, prove func(r *http.Request, credential, body string) string) *httptest.Server {
 	const body = `{"ready": true, "job": 12, "step": 2, "steps": 2, "nodes": 1, "parts": [{"job": 12, "node_list": ["n8"], "cpus": [4]}]}`
 	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		credential, err := credentialOf(r.Header)
+		credential, _, err := credentialOf(r.Header)
 		if err != nil {
 			t.Error(err)
 		}

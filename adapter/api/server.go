@@ -42,6 +42,7 @@ type Server struct {
 	TLS    *certs.Files  // on TCP; nil: none
 	Start  Starter       // as Port.Start
 	Munge  Munge         // how credentials of TCP callers are decoded
+	Tokens *Keys         // of callers by token; nil: there are none
 	MaxAge time.Duration // of a credential; 0: DefaultMaxAge
 	Wait   time.Duration // longest wait of one next request; 0: DefaultWait
 
@@ -229,7 +230,7 @@ func (s *Server) desk(ctx context.Context) *desk {
 }
 
 func (s *Server) authenticator() *authenticator {
-	a := &authenticator{munge: s.Munge, maxAge: DefaultMaxAge, cluster: s.Cluster, forwarded: s.Forwarded, since: &s.since, shares: s.share(), log: s.Log,
+	a := &authenticator{munge: s.Munge, maxAge: DefaultMaxAge, cluster: s.Cluster, forwarded: s.Forwarded, since: &s.since, tokens: s.Tokens, shares: s.share(), log: s.Log,
 		slots: make(chan struct{}, maxDecoders)}
 	if s.MaxAge > 0 {
 		a.maxAge = s.MaxAge

@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/evoslurm/evoslurm/adapter/api"
 	"github.com/evoslurm/evoslurm/adapter/internal/certs"
@@ -31,7 +32,18 @@ func Client(site config.Config) (*api.Client, error) {
 	}
 	k := &knowledge{account: site.SidecarUser, slurm: &slurmctl.Client{Dir: site.Slurm.Bin, Timeout: site.Slurm.Timeout}}
 	client.ClusterName, client.Trusts = k.cluster, k.trusts
+	if site.Auth == config.AuthJWT {
+		client.Token = Tokens(k.slurm).Get
+	}
 	return client, nil
+}
+
+// tokenLife is how long a token is asked for. A command needs it for a moment; one that waits asks again.
+const tokenLife = 30 * time.Minute
+
+// Tokens returns the caller's tokens: SLURM_JWT while it is good, else slurmctld makes them.
+func Tokens(slurm *slurmctl.Client) *api.Tokens {
+	return &api.Tokens{Given: os.Getenv("SLURM_JWT"), Make: func(ctx context.Context) (string, error) { return slurm.Token(ctx, tokenLife) }}
 }
 
 // knowledge is looked up on first use and then kept.

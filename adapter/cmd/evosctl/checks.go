@@ -37,7 +37,7 @@ func examine(ctx context.Context, flags *pflag.FlagSet) *report {
 		return &d.report
 	}
 	d.slurm = &slurmctl.Client{Dir: d.cfg.Slurm.Bin, Timeout: min(d.cfg.Slurm.Timeout, checkTimeout)}
-	d.munge(ctx)
+	d.authentication(ctx)
 	if d.commands() && d.controllers(ctx) {
 		d.cluster(ctx)
 	}
@@ -117,7 +117,7 @@ func (d *doctor) cluster(ctx context.Context) {
 	d.companions(ctx, sc)
 	d.power(sc)
 	d.nodes(ctx)
-	if own, theirs := d.cfg.Munge.Socket, sc.MungeSocket(); own != theirs {
+	if own, theirs := d.cfg.Munge.Socket, sc.MungeSocket(); own != theirs && d.cfg.Auth == config.AuthMunge {
 		d.add("MUNGE sockets", warn, fmt.Sprintf("Slurm uses %s, Evoslurm %s", orDefault(theirs), orDefault(own)), "set munge.socket unless both have the same key")
 	}
 	merge, reasons := slurmctl.Capabilities(sc)
@@ -343,6 +343,30 @@ func (d *doctor) nodes(ctx context.Context) {
 	}
 }
 
+// authentication checks what proves over TCP who is calling.
+func (d *doctor) authentication(ctx context.Context) {
+	if d.cfg.Auth == config.AuthMunge {
+		d.munge(ctx)
+		return
+	}
+	const name = "tokens of Slurm"
+	tokens := reach.Tokens(d.slurm)
+	token, err := tokens.Get(ctx)
+	var ends time.Time
+	if err == nil {
+		ends, err = api.TokenExpires(token)
+	}
+	if err != nil {
+		d.add(name, fail, err.Error(), "set AuthAltTypes=auth/jwt and AuthAltParameters=jwt_key=FILE in slurm.conf, without disable_token_creation; or auth: munge")
+		return
+	}
+	source := "slurmctld makes one when a command needs it"
+	if token == tokens.Given {
+		source = "SLURM_JWT is used while it is good"
+	}
+	d.add(name, ok, fmt.Sprintf("auth: jwt; %s, the present one until %s", source, ends.Format(time.DateTime)), "")
+}
+
 // munge makes a credential and opens it again.
 func (d *doctor) munge(ctx context.Context) {
 	m := api.Munge{Socket: d.cfg.Munge.Socket}
@@ -357,7 +381,7 @@ func (d *doctor) munge(ctx context.Context) {
 		d.add("MUNGE", fail, err.Error(), "install munge, start munged, or set munge.socket to its socket")
 		return
 	}
-	d.add("MUNGE", ok, "a credential made here is accepted here", "")
+	d.add("MUNGE", ok, "a credential made here is accepted here (auth: munge)", "")
 }
 
 // sidecar checks the sidecar's state.

@@ -7,6 +7,7 @@ import (
 
 	"github.com/sirupsen/logrus"
 
+	"github.com/evoslurm/evoslurm/adapter/api"
 	"github.com/evoslurm/evoslurm/adapter/internal/certs"
 	"github.com/evoslurm/evoslurm/adapter/internal/config"
 )
@@ -23,6 +24,18 @@ func certificates(cfg config.Config) pairs {
 		all["web"] = &certs.Files{Certificate: cfg.Web.Certificate, Key: cfg.Web.Key}
 	}
 	return all
+}
+
+// tokens returns the key of callers by token; nil if there are none.
+func tokens(cfg config.Config) (*api.Keys, error) {
+	if cfg.JWT.Key == "" {
+		return nil, nil
+	}
+	keys := &api.Keys{File: cfg.JWT.Key}
+	if _, err := keys.Key(); err != nil {
+		return nil, fmt.Errorf("jwt.key: %w", err)
+	}
+	return keys, nil
 }
 
 // trouble lists what an administrator must do.

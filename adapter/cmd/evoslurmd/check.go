@@ -168,6 +168,10 @@ func (c *checking) addresses() {
 	if c.cfg.Web.Listen != "" {
 		c.add("web.tokens", (&web.Tokens{File: c.cfg.Web.Tokens}).Check(), c.cfg.Web.Tokens, "mode 0600, and a line USER TOKEN for each reader (evoslurmd(8), Page)")
 	}
+	if c.cfg.JWT.Key != "" {
+		_, err := tokens(c.cfg)
+		c.add("jwt.key", err, c.cfg.JWT.Key, "give the sidecar's account the right to read it, and no other (evoslurmd(8), Tokens)")
+	}
 	for section, pair := range certificates(c.cfg) {
 		if _, err := pair.Current(); err != nil {
 			c.add(section+".certificate", err, "", "give the sidecar's account the right to read the certificate and its key, which must belong together")

@@ -150,6 +150,9 @@ func run(cmd *cobra.Command, _ []string) error {
 	}
 	pairs := certificates(cfg)
 	server.Warnings, server.TLS, server.Start = pairs.trouble, pairs["listen"], apart(cfg, log)
+	if server.Tokens, err = tokens(cfg); err != nil {
+		return err
+	}
 	if err := server.Listen(); err != nil {
 		return failure{exitListen, err}
 	}

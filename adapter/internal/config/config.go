@@ -27,6 +27,8 @@ type Config struct {
 	Web      Web    `mapstructure:"web"`
 	API      string `mapstructure:"api"` // address that commands use: unix:///path, host:port, or https://host:port
 	TLS      TLS    `mapstructure:"tls"` // of commands that reach the sidecar by https://
+	Auth     Auth   `mapstructure:"auth"`
+	JWT      JWT    `mapstructure:"jwt"`
 	Munge    Munge  `mapstructure:"munge"`
 
 	// SidecarUser is the account that the sidecar runs as, if it is neither root nor SlurmUser:
@@ -259,6 +261,7 @@ func Default() Config {
 		Listen:       Listen{Socket: "/run/evoslurm/api.sock", Forwarded: []string{}, User: WebUser},
 		Web:          Web{Base: "/", Tokens: "/etc/evoslurm/web.tokens"},
 		API:          "unix:///run/evoslurm/api.sock",
+		Auth:         AuthMunge,
 		Munge:        Munge{MaxAge: time.Minute},
 		SidecarUser:  "evoslurm",
 		Slurm:        Slurm{Timeout: 30 * time.Second, Share: 0.01},
@@ -321,6 +324,7 @@ func (c Config) Validate() error {
 	check(c.Web.Listen == "" || c.Web.Tokens == "" || c.Web.Certificate != "" || loopback(c.Web.Listen), "web.listen",
 		"%q is reached from other machines, and tokens would travel as they are; want localhost:port with a proxy before it, or web.certificate and web.key", c.Web.Listen)
 	c.validateTLS(check)
+	c.validateAuth(check)
 	check(pagePath.MatchString(c.Web.Base), "web.base", "%q; want a path such as / or /evoslurm/", c.Web.Base)
 	check(c.Web.Tokens == "" || filepath.IsAbs(c.Web.Tokens), "web.tokens", "%q is not an absolute path", c.Web.Tokens)
 	socket, isUnix := strings.CutPrefix(c.API, "unix://")

@@ -84,6 +84,8 @@ database: /x/db
 listen: {socket: /x/s, tcp: ":7", forwarded: ["[2001:db8::1]:341"], certificate: /x/lc, key: /x/lk, client_ca: /x/la, user: w}
 api: head:7
 sidecar_user: evo
+auth: jwt
+jwt: {key: /x/j}
 munge: {socket: /x/m, max_age: 2m}
 slurm: {bin: /x/bin, timeout: 5s, share: 0.1}
 poll_interval: 500ms
@@ -124,7 +126,7 @@ log: {level: debug, format: json}
 	}
 	want := Config{
 		Database: "/x/db", Listen: Listen{Socket: "/x/s", TCP: ":7", Forwarded: []string{"[2001:db8::1]:341"}, Certificate: "/x/lc", Key: "/x/lk", ClientCA: "/x/la", User: "w"}, TLS: TLS{"/x/ca", "/x/nc", "/x/nk"}, SidecarUser: "evo", Web: Web{":8", "/evo/", "/x/t", "/x/c", "/x/k"}, API: "head:7",
-		Munge: Munge{Socket: "/x/m", MaxAge: 2 * time.Minute}, Slurm: Slurm{Bin: "/x/bin", Timeout: 5 * time.Second, Share: 0.1},
+		Auth: AuthJWT, JWT: JWT{"/x/j"}, Munge: Munge{Socket: "/x/m", MaxAge: 2 * time.Minute}, Slurm: Slurm{Bin: "/x/bin", Timeout: 5 * time.Second, Share: 0.1},
 		PollInterval: 500 * time.Millisecond, Partitions: []string{"a", "b"}, StockJobs: 7,
 		Strategy: "2X+c",
 		Strategies: Strategies{Dir: "/x/s", SHA256: []string{"9F86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08  dir/klein"},
@@ -238,6 +240,9 @@ func TestRefused(t *testing.T) {
 		"listen: {key: x, certificate: /y}":   "listen.certificate",
 		"listen: {client_ca: /x}":             "listen.client_ca",
 		"listen: {user: \"\"}":                "listen.user",
+		"auth: none":                          "auth",
+		"auth: jwt":                           "jwt.key",
+		"jwt: {key: x}":                       "jwt.key",
 		"tls: {ca: x}":                        "tls.ca",
 		"api: https://he/ad":                  "api",
 		"web: {certificate: x, key: y}":       "web.certificate",

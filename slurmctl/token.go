@@ -1,0 +1,23 @@
+package slurmctl
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Token returns a JSON Web Token that slurmctld makes for this process's user, which is good for a time. The site must have
+// AuthAltTypes=auth/jwt, and not AuthAltParameters=disable_token_creation.
+func (c *Client) Token(ctx context.Context, lifespan time.Duration) (string, error) {
+	out, err := c.output(ctx, "scontrol", "token", "lifespan="+strconv.Itoa(int(lifespan/time.Second)))
+	if err != nil {
+		return "", err
+	}
+	token, ok := strings.CutPrefix(strings.TrimSpace(out), "SLURM_JWT=")
+	if !ok || strings.ContainsAny(token, " \n") {
+		return "", fmt.Errorf("scontrol token: %q is not understood", oneLine(out, 80))
+	}
+	return token, nil
+}
