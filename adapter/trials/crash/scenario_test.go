@@ -38,10 +38,14 @@ var scenarios = []scenario{
 	{"companion", slurmtest.Options{}, func(s *site) error {
 		return s.evolve("companion", "1@2s,3@2s,2@2s", 1, 3, 2)
 	}},
+	{byTheJob, slurmtest.Options{}, func(s *site) error { return s.evolve("companion", "1@2s,3@2s,2@2s", 1, 3, 2) }},
 	{"chain", slurmtest.Options{}, (*site).chain},
 	{"cancel", merging, (*site).cancelInGrowth},
 	{"replan", merging, (*site).replan},
 }
+
+// byTheJob is the scenario in which the sidecar is SlurmUser, and the job's own process submits its companions.
+const byTheJob = "by the job"
 
 // evolving is the script of a job that tells in every step on how many nodes its
 // tasks really run.

@@ -2,9 +2,11 @@ package crash_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
+	"os/user"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -41,7 +43,8 @@ type site struct {
 	*rig.Rig
 	t       *testing.T
 	control *control
-	more    []string // of the sidecar's environment
+	more    []string       // of the sidecar's environment
+	account *slurmctl.User // of the sidecar; nil: root
 	log     *os.File
 
 	mu      sync.Mutex
@@ -95,7 +98,31 @@ func (s *site) sidecar() *exec.Cmd {
 	cmd.Env = slices.Concat(os.Environ(), s.Env(), []string{crash.SocketVariable + "=" + s.Dir + "/slurm/" + crash.SocketName}, s.more)
 	cmd.Stderr = s.log
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	if u := s.account; u != nil {
+		cmd.SysProcAttr.Credential = &syscall.Credential{Uid: u.UID, Gid: u.GID, Groups: u.Groups}
+	}
 	return cmd
+}
+
+// asSlurmUser has the sidecar run as SlurmUser.
+func (s *site) asSlurmUser() {
+	s.t.Helper()
+	found, err := user.Lookup("slurm")
+	s.must(err)
+	uid, err := strconv.ParseUint(found.Uid, 10, 32)
+	s.must(err)
+	s.account, err = slurmctl.LookupUser(uint32(uid))
+	s.must(err)
+	s.must(s.own("run"))
+}
+
+// own makes a folder for the sidecar's account.
+func (s *site) own(name string) error {
+	if s.account == nil {
+		return nil
+	}
+	path := filepath.Join(s.Dir, name)
+	return errors.Join(os.Mkdir(path, 0o755), os.Chown(path, int(s.account.UID), int(s.account.GID)))
 }
 
 // start starts the sidecar, and again whenever it ends before stop.
@@ -288,6 +315,7 @@ func (s *site) status() (api.Status, error) {
 	if err != nil {
 		return api.Status{}, err
 	}
+	client.Trusts = func(context.Context, uint32) (bool, error) { return s.account != nil, nil }
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	return client.Status(ctx)
