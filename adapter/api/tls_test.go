@@ -53,11 +53,14 @@ func TestTLS(t *testing.T) {
 	certstest.Await(t, r.tcp, 2)
 	refused(reach("https://"+r.tcp, known), "expired on")
 
-	files.Authority, _ = certstest.Write(t, t.TempDir(), "node", 3, year)
-	certstest.Write(t, dir, "127.0.0.1", 4, year)
-	certstest.Await(t, r.tcp, 4)
+	closed := &certs.Files{}
+	authority, key := certstest.Write(t, t.TempDir(), "node", 3, year)
+	closed.Authority = authority
+	closed.Certificate, closed.Key = certstest.Write(t, t.TempDir(), "127.0.0.1", 4, year)
+	r = serve(t, ready(uint32(os.Geteuid())), func(s *Server) { s.TLS = closed })
+	known.CA = closed.Certificate
 	refused(reach("https://"+r.tcp, known), "certificate required")
-	known.Certificate, known.Key = files.Authority, strings.TrimSuffix(files.Authority, "cert")+"key"
+	known.Certificate, known.Key = authority, key
 	if _, err := reach("https://"+r.tcp, known).Job(t.Context(), 12); err != nil {
 		t.Errorf("with a client's certificate: %v", err)
 	}
