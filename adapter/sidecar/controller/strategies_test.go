@@ -291,6 +291,7 @@ func TestEvilStrategies(t *testing.T) {
 
 // TestSearchGains: three jobs in an order that list scheduling makes the worst of. Search does not start the growing one last.
 func TestSearchGains(t *testing.T) {
+	t.Parallel()
 	dir := plugins(t)
 	l := newLab(t, slurmtest.Options{Accounting: true, PermitJobExpansion: true}, func(c *config.Config) {
 		c.Strategies.Dir, c.Margin = dir, time.Second

@@ -13,6 +13,7 @@ import (
 // TestByTheJob: on a site where jobs grow by companions alone, an operator's account suffices, since the jobs' own
 // processes submit what brings their nodes, whichever command they call.
 func TestByTheJob(t *testing.T) {
+	t.Parallel()
 	s := newSite(t, slurmtest.Options{Accounting: true, PrologFlags: "Contain"}, account(t, "backup"))
 	_, err := s.Cluster.Run(context.Background(), slurmtest.Root, "sacctmgr", "-i", "modify", "user", s.account.Name, "set", "adminlevel=Operator")
 	s.must(err)
