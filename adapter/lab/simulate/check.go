@@ -143,7 +143,7 @@ func sameBooked(got, want msg.BookedJob) bool {
 	for _, b := range []*msg.BookedJob{&got, &want} {
 		b.Job.Begin, b.Job.Submitted = time.Time{}, time.Time{}
 		for _, t := range []*time.Time{&b.Job.Started, &b.Job.StepStarted, &b.Job.StepEnded, &b.Job.Ended, &b.Job.Behind} {
-			*t = t.Truncate(time.Second)
+			*t = t.Truncate(time.Second).UTC()
 		}
 	}
 	equal := func(a, b []row.Span) bool {
@@ -151,14 +151,8 @@ func sameBooked(got, want msg.BookedJob) bool {
 			return x.Step == y.Step && x.Start.Equal(y.Start) && x.End.Equal(y.End) && x.NodeList == y.NodeList
 		})
 	}
-	return equal(got.Plan, want.Plan) && slices.Equal(got.Parts, want.Parts) && got.Bound == want.Bound && sameJob(got.Job, want.Job)
-}
-
-func sameJob(a, b row.Job) bool {
-	for _, t := range []*time.Time{&a.Started, &a.StepStarted, &a.StepEnded, &a.Ended, &b.Started, &b.StepStarted, &b.StepEnded, &b.Ended, &a.Behind, &b.Behind} {
-		*t = t.UTC()
-	}
-	return reflect.DeepEqual(a, b)
+	return equal(got.Plan, want.Plan) && slices.Equal(got.Parts, want.Parts) && got.Bound == want.Bound &&
+		got.Job.Owned == want.Job.Owned && got.Job.Life == want.Job.Life && reflect.DeepEqual(got.Job.Terms, want.Job.Terms)
 }
 
 // mayChange checks that the sidecar changes only evolving jobs, its own jobs, and jobs in its

@@ -111,6 +111,3 @@ func ParseExpander(name string) (slurmctl.JobID, bool) {
 	own, ours := state.ParseHoldName(name)
 	return own.Job, ours
 }
-
-// Transient reports whether a command that failed may succeed later.
-func Transient(err error) bool { return state.Transient(err) }
