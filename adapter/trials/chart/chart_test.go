@@ -60,6 +60,9 @@ func judge(t *testing.T, name string, all map[string]object) {
 	if err != nil || cfg.Database != "/var/lib/evoslurm/evoslurm.db" || cfg.Listen.TCP == "" {
 		t.Errorf("%s: its configuration is %+v: %v", name, cfg.Listen, err)
 	}
+	if want := map[string]config.Auth{"slurm": config.AuthJWT, "munge": config.AuthMunge}[name]; cfg.Auth != want {
+		t.Errorf("%s: callers prove who they are by %s", name, cfg.Auth)
+	}
 	d := all["Deployment"].Spec
 	if d.Replicas != 1 || d.Strategy.Type != "Recreate" {
 		t.Errorf("%s: %d replicas, %s: two sidecars may run at once", name, d.Replicas, d.Strategy.Type)

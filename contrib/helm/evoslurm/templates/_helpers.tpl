@@ -22,7 +22,8 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version }}
 {{- define "evoslurm.config" -}}
 {{- $own := dict "database" "/var/lib/evoslurm/evoslurm.db" "api" "unix:///run/evoslurm/api.sock"
   "listen" (dict "socket" "/run/evoslurm/api.sock" "tcp" (printf ":%d" (int .Values.service.port)) "forwarded" .Values.service.forwarded "metrics" ":6822") -}}
-{{- if eq .Values.slurm.auth "munge" }}{{ $_ := set $own "munge" (dict "socket" "/run/munge/munge.socket.2") }}{{ end -}}
+{{- if eq .Values.slurm.auth "munge" }}{{ $_ := set $own "munge" (dict "socket" "/run/munge/munge.socket.2") }}
+{{- else }}{{ $_ := merge $own (dict "auth" "jwt" "jwt" (dict "key" "/run/jwt/jwt.key")) }}{{ end -}}
 {{- mergeOverwrite (deepCopy .Values.config) $own | toYaml }}
 {{- end }}
 
