@@ -104,9 +104,12 @@ func (s *site) sidecar() *exec.Cmd {
 	return cmd
 }
 
-// asSlurmUser has the sidecar run as SlurmUser.
-func (s *site) asSlurmUser() {
+// asSlurmUser has the sidecar run as SlurmUser if so.
+func (s *site) asSlurmUser(so bool) {
 	s.t.Helper()
+	if !so {
+		return
+	}
 	found, err := user.Lookup("slurm")
 	s.must(err)
 	uid, err := strconv.ParseUint(found.Uid, 10, 32)

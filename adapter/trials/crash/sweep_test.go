@@ -25,9 +25,7 @@ func TestCrashPoints(t *testing.T) {
 		t.Run(sc.name, func(t *testing.T) {
 			t.Parallel()
 			s := newSite(t, sc.options, "")
-			if sc.name == byTheJob {
-				s.asSlurmUser()
-			}
+			s.asSlurmUser(sc.name == byTheJob)
 			s.occupy()
 			points, _, err := s.try(sc, 0)
 			if err != nil {
