@@ -65,7 +65,8 @@ func lapsedAtStart(j *state.Job) bool {
 	return len(j.Plan) == 1 && (j.State == row.Starting || j.State == row.Queued && j.NeedsReplan)
 }
 
-// checkPlan checks the order and the nodes of a job's planned steps.
+// checkPlan checks the order and the nodes of a job's planned steps. Before the first poll after a start, it is not known
+// which nodes the job cannot give back.
 func checkPlan(j *state.Job, bad func(j *state.Job, format string, args ...any)) {
 	for i := 1; i < len(j.Plan); i++ {
 		if j.Plan[i].Start < j.Plan[i-1].End {
@@ -73,7 +74,7 @@ func checkPlan(j *state.Job, bad func(j *state.Job, format string, args ...any))
 		}
 	}
 	for i, step := range j.Plan {
-		if n := len(step.Nodes); i >= j.Step && n != j.Profile[i].Nodes || i == j.Step-1 && j.State == row.Running && j.Mode.Resizes && n > slurm.Needs(j) {
+		if n := len(step.Nodes); i >= j.Step && n != j.Profile[i].Nodes || i == j.Step-1 && j.State == row.Running && j.Mode.Resizes && j.Record.State != "" && n > slurm.Needs(j) {
 			bad(j, "step %d is planned on %d nodes", i+1, n)
 		}
 		if i >= j.Step && twice(step.Nodes) {
