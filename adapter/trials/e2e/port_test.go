@@ -31,8 +31,7 @@ func TestSocketUnit(t *testing.T) {
 	}
 	s := newSite(t, slurmtest.Options{}, nil)
 	s.stop(syscall.SIGKILL)
-	l, err := net.Listen("tcp", s.Address)
-	s.must(err)
+	l := s.takePort()
 	s.socket, err = l.(*net.TCPListener).File()
 	s.must(err)
 	s.must(l.Close()) // systemd accepts nothing itself
@@ -57,13 +56,22 @@ func TestSocketUnit(t *testing.T) {
 	}
 }
 
+// takePort listens at the sidecar's port, which the process that served it frees a moment after a sidecar that is killed.
+func (s *site) takePort() (l net.Listener) {
+	s.eventually("the port is free", func() bool {
+		var err error
+		l, err = net.Listen("tcp", s.Address)
+		return err == nil
+	})
+	return l
+}
+
 // TestAddressTaken: a sidecar that starts while another user has its port plans, and takes the port when it can.
 func TestAddressTaken(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, slurmtest.Options{}, nil)
 	s.stop(syscall.SIGKILL)
-	impostor, err := net.Listen("tcp", s.Address)
-	s.must(err)
+	impostor := s.takePort()
 	defer impostor.Close()
 	s.start()
 	id := s.submit("--profile=1@1h", "--wrap", "sleep 3600")
@@ -98,8 +106,7 @@ func TestImpostor(t *testing.T) {
 	s.stop(syscall.SIGKILL)
 
 	asked := make(chan *http.Request, 1000)
-	l, err := net.Listen("tcp", s.Address)
-	s.must(err)
+	l := s.takePort()
 	impostor := &http.Server{ReadHeaderTimeout: time.Minute, Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, _ := io.ReadAll(r.Body)
 		r.Body = io.NopCloser(bytes.NewReader(body))
