@@ -179,7 +179,7 @@ func (a *allocation) judge(ctx context.Context, live []Job, last Job) (granted b
 		// cannot deliver
 		return a.over || a.hint.granted.Load() || before.ID == a.seen.ID && before.State != Pending, nil
 	}
-	if a.over {
+	if a.over && !errors.Is(a.failed, errAlarm) { // slurmctld keeps the job of a salloc that was killed
 		return false, a.lacks(errEnded)
 	}
 	if a.Parked && !a.letGo {

@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync/atomic"
@@ -36,6 +37,10 @@ type Client struct {
 
 	// Ran, if set, is called after every command has ended, from many goroutines.
 	Ran func(Ran)
+
+	// Fence, if set, is asked before each command that may change something in Slurm. It returns what to run in
+	// its place, a path and arguments, or why it must not run.
+	Fence func(argv []string) ([]string, error)
 	// Renewed, if set, is called when the commands have become those of another version.
 	Renewed func(before, now string)
 
@@ -74,6 +79,25 @@ type command struct {
 	open   bool // no deadline except the context's, if any
 }
 
+// reads reports whether a command changes nothing in Slurm.
+func (cmd *command) reads() bool {
+	switch cmd.name {
+	case "squeue", "sinfo", "sdiag", "sacct":
+		return true
+	case "sacctmgr":
+		return slices.Contains(cmd.args, "--readonly")
+	case "srun":
+		return slices.Contains(cmd.args, "--test-only")
+	case "scontrol":
+		for _, a := range cmd.args {
+			if !strings.HasPrefix(a, "-") {
+				return a == "show" || a == "ping" || a == "write"
+			}
+		}
+	}
+	return false
+}
+
 // run runs a command to its end and returns what it printed. An error is a *CommandError, unless an
 // argument is not allowed for any command.
 func (c *Client) run(ctx context.Context, cmd command) (stdout, stderr string, err error) {
@@ -94,6 +118,12 @@ func (c *Client) run(ctx context.Context, cmd command) (stdout, stderr string, e
 	if err != nil {
 		return fail(err)
 	}
+	run := append([]string{path}, cmd.args...)
+	if c.Fence != nil && !cmd.reads() {
+		if run, err = c.Fence(run); err != nil {
+			return fail(err)
+		}
+	}
 	own := ctx
 	if _, has := ctx.Deadline(); !cmd.open || !has {
 		var cancel context.CancelFunc
@@ -101,7 +131,7 @@ func (c *Client) run(ctx context.Context, cmd command) (stdout, stderr string, e
 		defer cancel()
 	}
 
-	x := newProcess(own, path, cmd, env)
+	x := newProcess(own, run, cmd, env)
 	c.calls.Add(1)
 	if c.Ran != nil {
 		began := time.Now()
@@ -132,10 +162,25 @@ func (c *Client) run(ctx context.Context, cmd command) (stdout, stderr string, e
 		ce.Err = ctx.Err()
 	case own.Err() != nil:
 		ce.Err = fmt.Errorf("no answer within %v: %w", c.timeout(), own.Err())
+	case c.Fence != nil && alarmed(err):
+		ce.Err = fmt.Errorf("%w: %w", errAlarm, err)
 	case errors.Is(err, syscall.EPERM) && x.SysProcAttr.Credential != nil:
 		ce.Err = fmt.Errorf("only root may run a command as user %s: %w", cmd.user, err)
 	}
 	return stdout, stderr, ce
+}
+
+// errAlarm means that the fence ended a command: the right to change something in Slurm ran out.
+var errAlarm = errors.New("the right to change something in Slurm ran out before the command ended")
+
+// alarmed reports whether a fence's alarm ended a command.
+func alarmed(err error) bool {
+	exit, _ := errors.AsType[*exec.ExitError](err)
+	if exit == nil {
+		return false
+	}
+	status, is := exit.Sys().(syscall.WaitStatus)
+	return is && status.Signaled() && status.Signal() == syscall.SIGALRM
 }
 
 // process is a running command.
@@ -149,8 +194,8 @@ type process struct {
 	late   *time.Timer // sends SIGKILL to processes that survive SIGTERM; nil if no SIGTERM was sent
 }
 
-func newProcess(ctx context.Context, path string, cmd command, env []string) *process {
-	x := &process{Cmd: exec.CommandContext(ctx, path, cmd.args...), stdout: &bytes.Buffer{}, stderr: &tail{watch: cmd.watch}}
+func newProcess(ctx context.Context, argv []string, cmd command, env []string) *process {
+	x := &process{Cmd: exec.CommandContext(ctx, argv[0], argv[1:]...), stdout: &bytes.Buffer{}, stderr: &tail{watch: cmd.watch}}
 	if cmd.user.foreign() {
 		x.stdout = &tail{}
 	}

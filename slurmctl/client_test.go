@@ -295,3 +295,36 @@ func TestNoDescriptors(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 }
+
+// TestFence checks that commands that may change something in Slurm run through the fence, and others do not.
+func TestFence(t *testing.T) {
+	c := stand(t, "scontrol", "echo ran \"$@\" >>$(dirname $0)/ran\n")
+	var fenced [][]string
+	c.Fence = func(argv []string) ([]string, error) {
+		fenced = append(fenced, argv)
+		if slices.Contains(argv, "ReservationName=no") {
+			return nil, errors.New("not now")
+		}
+		return append([]string{"/usr/bin/env"}, argv...), nil
+	}
+	if err := c.DeleteReservation(t.Context(), "yes"); err != nil {
+		t.Error(err)
+	}
+	if err := c.DeleteReservation(t.Context(), "no"); err == nil || !strings.Contains(err.Error(), "not now") {
+		t.Errorf("refused by the fence: %v", err)
+	}
+	if _, err := c.Reservations(t.Context()); err != nil {
+		t.Error(err)
+	}
+	if len(fenced) != 2 || filepath.Base(fenced[0][0]) != "scontrol" {
+		t.Errorf("fenced %q", fenced)
+	}
+	ran, err := os.ReadFile(filepath.Join(c.Dir, "ran"))
+	if want := "ran delete ReservationName=yes\nran --all --oneliner show reservation\n"; err != nil || string(ran) != want {
+		t.Errorf("ran %q (%v), want %q", ran, err, want)
+	}
+	c.Fence = func(argv []string) ([]string, error) { return []string{"/bin/sh", "-c", "kill -ALRM $$"}, nil }
+	if err := c.DeleteReservation(t.Context(), "yes"); !errors.Is(err, errAlarm) {
+		t.Errorf("ended by the alarm: %v", err)
+	}
+}
