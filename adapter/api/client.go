@@ -16,6 +16,7 @@ import (
 	"reflect"
 	"strconv"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -29,6 +30,9 @@ const (
 
 	maxAnswer      = 256 << 20        // bytes; 10,000 jobs are about 10 MB
 	attemptTimeout = 15 * time.Second // for one try, beyond the server's wait
+	secondTimeout  = 3 * time.Second  // to reach a server, where there is another
+	probeEvery     = 8 * time.Second  // how often a call looks whether the server still lives, where there is another
+	probeLimit     = 4 * time.Second  // of an answer to that
 	patience       = 2 * time.Second  // with a server that says "not yet", as it does of a job that has just started
 )
 
@@ -58,6 +62,10 @@ type Client struct {
 	// Token returns a token of Slurm for the caller, in place of MUNGE; nil: MUNGE proves who is calling.
 	Token func(ctx context.Context) (string, error)
 
+	servers []*Client    // this one first; one for each address
+	at      atomic.Int32 // index of the server in use
+	begin   sync.Once
+
 	address string
 	base    string // of URLs
 	unix    bool
@@ -67,11 +75,30 @@ type Client struct {
 	http    *http.Client
 }
 
-// NewClient makes a client of the server at unix:///path, host:port, or https://host:port.
-func NewClient(address string, munge Munge) (*Client, error) {
+// NewClient makes a client of the server at unix:///path or host:port, or https://host:port. After a comma may follow the address of
+// the server on a second host, and so on: the client uses the first that answers, and moves on when it no longer does.
+func NewClient(addresses string, munge Munge) (*Client, error) {
+	dialer := &net.Dialer{Timeout: attemptTimeout}
+	all := strings.Split(addresses, ",")
+	if len(all) > 1 {
+		dialer.Timeout = secondTimeout
+		dialer.KeepAliveConfig = net.KeepAliveConfig{Enable: true, Idle: secondTimeout, Interval: secondTimeout, Count: 3}
+	}
+	var servers []*Client
+	for _, address := range all {
+		c, err := newClient(address, munge, dialer)
+		if err != nil {
+			return nil, err
+		}
+		servers = append(servers, c)
+	}
+	servers[0].servers = servers
+	return servers[0], nil
+}
+
+func newClient(address string, munge Munge, dialer *net.Dialer) (*Client, error) {
 	c := &Client{address: address, munge: munge}
 	scheme, address := schemeOf(address)
-	dialer := &net.Dialer{Timeout: attemptTimeout}
 	tr := &http.Transport{MaxResponseHeaderBytes: maxHeader, IdleConnTimeout: idleTimeout / 2}
 	if path, ok := strings.CutPrefix(address, unixPrefix); ok {
 		if !strings.HasPrefix(path, "/") {
@@ -109,13 +136,70 @@ func schemeOf(address string) (scheme, rest string) {
 }
 
 // UseTLS sets how the client trusts a server at https://. It is called before the first request.
-func (c *Client) UseTLS(cfg *tls.Config) { c.http.Transport.(*http.Transport).TLSClientConfig = cfg }
+func (c *Client) UseTLS(cfg *tls.Config) {
+	for _, s := range c.servers {
+		s.http.Transport.(*http.Transport).TLSClientConfig = cfg
+	}
+}
 
 // Expires returns when the certificate of the server expires that was last asked; nil if it had none.
-func (c *Client) Expires() *time.Time { return c.expires.Load() }
+func (c *Client) Expires() *time.Time { return c.server().expires.Load() }
 
-// Address returns the server's, as NewClient was given it.
-func (c *Client) Address() string { return c.address }
+// Address returns the address of the server in use.
+func (c *Client) Address() string { return c.server().address }
+
+// server returns the server in use.
+func (c *Client) server() *Client {
+	c.begin.Do(func() {
+		for _, s := range c.servers {
+			s.ClusterName, s.Trusts = c.ClusterName, c.Trusts
+		}
+	})
+	return c.servers[int(c.at.Load())%len(c.servers)]
+}
+
+// try tries a request once, at the server in use. If that is away, the next one is in use then.
+func (c *Client) try(ctx context.Context, method, uri string, body []byte, out any) error {
+	at := c.at.Load()
+	if len(c.servers) == 1 {
+		return c.attempt(ctx, method, uri, body, out)
+	}
+	own, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	go c.server().probe(own, cancel)
+	err := c.server().attempt(own, method, uri, body, out)
+	if mute := context.Cause(own); err != nil && mute != nil && ctx.Err() == nil {
+		err = awayError{mute}
+	}
+	if err != nil && ctx.Err() == nil && away(err) {
+		c.at.CompareAndSwap(at, (at+1)%int32(len(c.servers)))
+	}
+	return err
+}
+
+// probe ends an attempt at a server that has stopped: the kernel keeps its connections.
+func (c *Client) probe(ctx context.Context, mute context.CancelCauseFunc) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(probeEvery):
+		}
+		asked, done := context.WithTimeout(ctx, probeLimit)
+		req, err := http.NewRequestWithContext(asked, http.MethodGet, c.base+"/healthz", http.NoBody)
+		if err == nil {
+			var res *http.Response
+			if res, err = c.http.Do(req); err == nil {
+				res.Body.Close()
+			}
+		}
+		done()
+		if err != nil {
+			mute(errors.New("it takes no more requests"))
+			return
+		}
+	}
+}
 
 // call retries a request until it is answered.
 func (c *Client) call(ctx context.Context, method, uri string, in, out any) error {
@@ -129,7 +213,7 @@ func (c *Client) call(ctx context.Context, method, uri string, in, out any) erro
 	if len(body) > maxBody {
 		return Errorf(ErrInvalid, "the request is too large: %d bytes, the sidecar takes %d", len(body), maxBody)
 	}
-	return c.persist(ctx, func() error { return c.attempt(ctx, method, uri, body, out) })
+	return c.persist(ctx, func() error { return c.try(ctx, method, uri, body, out) })
 }
 
 // persist repeats an attempt until the sidecar has answered it or ctx ends.
@@ -138,7 +222,7 @@ func (c *Client) persist(ctx context.Context, attempt func() error) error {
 	var before error // of the attempt before, which says more than "out of time"
 	for pause := newPause(); ; {
 		err := attempt()
-		if errors.Is(err, ErrDenied) && !refused && !c.unix {
+		if errors.Is(err, ErrDenied) && !refused && !c.server().unix {
 			refused = true // once: the clock may have been stepped since the credential was made
 			continue
 		}
@@ -146,7 +230,7 @@ func (c *Client) persist(ctx context.Context, attempt func() error) error {
 			return err
 		}
 		if ctx.Err() != nil {
-			return silence{c.address, cmp.Or(before, err), ctx.Err()}
+			return silence{c.Address(), cmp.Or(before, err), ctx.Err()}
 		}
 		before = err
 		notYet := errors.Is(err, ErrUnavailable)
@@ -154,7 +238,7 @@ func (c *Client) persist(ctx context.Context, attempt func() error) error {
 			pause.length = min(pause.length, time.Second)
 		}
 		if !told && !(notYet && time.Since(since) < patience) && c.Waiting != nil {
-			c.Waiting(c.address, err)
+			c.Waiting(c.Address(), err)
 			told = true
 		}
 		if err := c.pause(ctx, pause, err); err != nil {
@@ -174,7 +258,7 @@ func (c *Client) pause(ctx context.Context, p *pause, last error) error {
 		most = time.Until(again)
 	}
 	if p.sleep(ctx, most) != nil {
-		return silence{c.address, last, ctx.Err()}
+		return silence{c.Address(), last, ctx.Err()}
 	}
 	return nil
 }

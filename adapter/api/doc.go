@@ -21,6 +21,7 @@
 //	GET  /v1/policies              malleability policies                  []Strategy
 //	POST /v1/policies/{name}/use   put one (@configured: the site's) in use StrategyRequest → Strategy
 //	POST /v1/strategies/{name}/try plan with it, act on nothing           StrategyRequest → Trial
+//	POST /v1/ship                  settings and a piece of the database, for the sidecar on a second host ShipRequest → Shipment
 //
 //	GET  /healthz, /readyz         for supervisors, without a credential  text
 //	GET  /web/                     the page; here on the Unix socket alone HTML

@@ -15,6 +15,9 @@ type desk struct {
 	shares  *shares
 	wait    time.Duration   // longest wait of a request
 	ending  context.Context // done: no request waits any more
+
+	ship func(context.Context, ShipRequest) (Shipment, error)
+	acts func() error
 }
 
 func (d *desk) status(ctx context.Context, r request) (any, error) {

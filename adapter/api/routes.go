@@ -42,6 +42,7 @@ func (d *desk) table() []route {
 		{http.MethodGet, "/v1/budget", d.budget},
 		{http.MethodGet, "/v1/policies", d.strategies},
 		{http.MethodPost, "/v1/policies/{name}/use", d.changeStrategy},
+		{http.MethodPost, "/v1/ship", d.ships},
 	}
 }
 
@@ -50,7 +51,7 @@ func (f *front) routes(d *desk, pages pages) http.Handler {
 	mux := http.NewServeMux()
 	allow := map[string]string{} // by path
 	for _, one := range d.table() {
-		mux.HandleFunc(one.method+" "+one.path, func(w http.ResponseWriter, r *http.Request) { f.handle(w, r, one.answer) })
+		mux.HandleFunc(one.method+" "+one.path, func(w http.ResponseWriter, r *http.Request) { f.handle(w, r, d.acting(one.answer)) })
 		if allow[one.path] != "" {
 			allow[one.path] += ", "
 		}

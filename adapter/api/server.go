@@ -61,6 +61,11 @@ type Server struct {
 	// Cluster returns the name of the server's cluster, or "" until it is known. A credential over
 	// TCP must name it. nil if credentials need not name one.
 	Cluster func() string
+	// Acts returns why the sidecar may not act at present; requests other than reads are then asked to try again,
+	// here or at the sidecar on another host. nil: it may.
+	Acts func() error
+	// Ship answers the sidecar on another host; nil: there is none.
+	Ship func(context.Context, ShipRequest) (Shipment, error)
 	// Opened are TCP listeners from systemd, in place of TCP.
 	Opened []net.Listener
 	// Forwarded lists the addresses, IP:port, at which clients reach TCP through a forwarder.
@@ -226,7 +231,7 @@ func (s *Server) wait() time.Duration {
 
 // desk returns what answers requests; done ctx ends their waits.
 func (s *Server) desk(ctx context.Context) *desk {
-	return &desk{backend: s.Backend, rights: s.rights(), shares: s.share(), wait: s.wait(), ending: ctx}
+	return &desk{backend: s.Backend, rights: s.rights(), shares: s.share(), wait: s.wait(), ending: ctx, ship: s.Ship, acts: s.Acts}
 }
 
 func (s *Server) authenticator() *authenticator {

@@ -99,6 +99,7 @@ type Status struct {
 	SetAside     int       `json:"set_aside,omitempty"`  // jobs whose handling ended the sidecar
 	Drain        *Drain    `json:"drain,omitempty"`      // nil: it is not switched off
 	Operator     bool      `json:"operator,omitempty"`   // the caller may act on all users' jobs
+	Lease        *Lease    `json:"lease,omitempty"`      // nil: there is no sidecar on a second host
 }
 
 // Strategy is a planning algorithm that may be used.

@@ -23,7 +23,7 @@ func Client(site config.Config) (*api.Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	if strings.HasPrefix(site.API, "https://") {
+	if strings.Contains(site.API, "https://") {
 		cfg, err := certs.Client(site.TLS).Config()
 		if err != nil {
 			return nil, err

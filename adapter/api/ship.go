@@ -1,0 +1,74 @@
+package api
+
+import (
+	"context"
+	"net/http"
+	"os"
+	"time"
+)
+
+// MostShipped bounds a piece of the database, in bytes.
+const MostShipped = 1 << 20
+
+// ShipRequest asks the sidecar that acts for what only its database knows. It comes from a sidecar on another host.
+type ShipRequest struct {
+	Host    string `json:"host"`
+	Version string `json:"version"`
+	Copy    int64  `json:"copy"`   // number of the copy of the database; 0 makes a new one; negative: settings alone
+	Offset  int64  `json:"offset"` // of the piece, in bytes
+}
+
+// Shipment is a piece of a copy of the database, with all settings.
+type Shipment struct {
+	Copy     int64  `json:"copy"`
+	Size     int64  `json:"size"` // of the whole copy
+	Piece    []byte `json:"piece"`
+	Settings []byte `json:"settings"` // JSON, for the same release
+}
+
+// Lease says which of the sidecars on several hosts acts.
+type Lease struct {
+	Name    string    `json:"name"` // of the reservation in Slurm
+	Host    string    `json:"host"` // of the sidecar that acts
+	Since   time.Time `json:"since"`
+	Standby *Standby  `json:"standby,omitempty"` // nil: none has called
+}
+
+// Standby is the sidecar that takes over when the one that acts is gone.
+type Standby struct {
+	Host    string    `json:"host"`
+	Version string    `json:"version"`
+	Seen    time.Time `json:"seen"`            // when it last called
+	Copied  time.Time `json:"copied,omitzero"` // when it last had the whole database
+}
+
+// Ship returns a piece of the database. For sidecars.
+func (c *Client) Ship(ctx context.Context, r ShipRequest) (Shipment, error) {
+	return callOnce[Shipment](ctx, c, http.MethodPost, "/v1/ship", r)
+}
+
+func (d *desk) ships(ctx context.Context, r request) (any, error) {
+	if !r.caller.known || r.caller.uid != 0 && int(r.caller.uid) != os.Geteuid() {
+		return nil, Errorf(ErrForbidden, "only a sidecar on another host may copy the database")
+	}
+	var req ShipRequest
+	if err := readOne(r, &req); err != nil {
+		return nil, err
+	}
+	if d.ship == nil {
+		return nil, Errorf(ErrConflict, "this sidecar has no second one: set takeover in its configuration, too")
+	}
+	return d.ship(ctx, req)
+}
+
+// acting has a handler answer only while this sidecar may act.
+func (d *desk) acting(h handler) handler {
+	return func(ctx context.Context, r request) (any, error) {
+		if d.acts != nil && r.Method != http.MethodGet {
+			if err := d.acts(); err != nil {
+				return nil, Errorf(ErrUnavailable, "%v", err)
+			}
+		}
+		return h(ctx, r)
+	}
+}

@@ -1,0 +1,85 @@
+package api
+
+import (
+	"context"
+	"errors"
+	"os"
+	"sync/atomic"
+	"testing"
+	"time"
+)
+
+// TestSecondServer: a client uses the second address while the first does not answer, or may not act, and a call that
+// waits goes on there.
+func TestSecondServer(t *testing.T) {
+	uid := uint32(os.Geteuid())
+	var lapsed atomic.Bool
+	first, second := newBackend(uid), newBackend(uid)
+	a := serve(t, first, func(s *Server) {
+		s.Acts = func() error {
+			if lapsed.Load() {
+				return errors.New("another acts")
+			}
+			return nil
+		}
+	})
+	b := serve(t, second, nil)
+	c := client(t, "unix:///run/evoslurm-none.sock,"+a.tcp+","+b.tcp)
+	ctx, done := context.WithTimeout(t.Context(), time.Minute)
+	defer done()
+	if s, err := c.Status(ctx); err != nil || s.Version != "v" || c.Address() != a.tcp {
+		t.Fatalf("%+v at %s: %v", s, c.Address(), err)
+	}
+	answered := make(chan error, 1)
+	go func() {
+		got, err := c.Next(ctx, 12, NextRequest{From: 1})
+		if err == nil && !got.Ready {
+			err = errors.New("not ready")
+		}
+		answered <- err
+	}()
+	<-first.waiting
+	lapsed.Store(true)
+	a.stop() // answers what waits, and refuses what comes
+	close(second.ready)
+	if err := <-answered; err != nil || c.Address() != b.tcp {
+		t.Errorf("a call that waited ended at %s: %v", c.Address(), err)
+	}
+}
+
+// TestNotActing: a sidecar without the right to act answers reads alone.
+func TestNotActing(t *testing.T) {
+	r := serve(t, newBackend(0), func(s *Server) { s.Acts = func() error { return errors.New("another may act") } })
+	c := client(t, r.unix)
+	if _, err := c.Status(t.Context()); err != nil {
+		t.Error(err)
+	}
+	ctx, done := context.WithTimeout(t.Context(), 100*time.Millisecond)
+	defer done()
+	if _, err := c.Next(ctx, 12, NextRequest{From: 1}); !errors.Is(err, ErrUnavailable) {
+		t.Errorf("next: %v", err)
+	}
+}
+
+// TestShip: only root and the sidecar's own account may copy the database, not even operators.
+func TestShip(t *testing.T) {
+	r := serve(t, newBackend(0), func(s *Server) {
+		s.Operator = func(uint32) bool { return true }
+		s.Ship = func(_ context.Context, r ShipRequest) (Shipment, error) {
+			return Shipment{Copy: r.Copy + 1, Piece: []byte{0, 1, 255}}, nil
+		}
+	})
+	s, err := client(t, r.unix).Ship(t.Context(), ShipRequest{Copy: 6})
+	if err != nil || s.Copy != 7 || string(s.Piece) != "\x00\x01\xff" {
+		t.Errorf("root: %+v, %v", s, err)
+	}
+	if os.Geteuid() == 0 {
+		if status, text := send(t, unixAs(65534, r.unix), "POST", "http://sidecar/v1/ship", "", `{"copy":-1}`); status != 403 {
+			t.Errorf("another user: %d %s", status, text)
+		}
+	}
+	other := serve(t, newBackend(0), nil)
+	if _, err := client(t, other.unix).Ship(t.Context(), ShipRequest{}); !errors.Is(err, ErrConflict) {
+		t.Errorf("a sidecar without a second one: %v", err)
+	}
+}
