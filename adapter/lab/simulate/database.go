@@ -45,6 +45,12 @@ func NewDatabase() *Database {
 	return &Database{Jobs: map[int64]msg.BookedJob{}, Intents: map[int64]row.Intent{}, Holds: map[int64]row.Hold{}, Promises: map[PromiseKey]row.Promise{}, Delays: map[uint32]row.Delay{}}
 }
 
+// clone returns a copy.
+func (d *Database) clone() *Database {
+	return &Database{Aside: slices.Clone(d.Aside), Jobs: maps.Clone(d.Jobs), Intents: maps.Clone(d.Intents), LastIntent: d.LastIntent, Events: slices.Clone(d.Events),
+		Holds: maps.Clone(d.Holds), Promises: maps.Clone(d.Promises), Delays: maps.Clone(d.Delays)}
+}
+
 // write writes the rows and intents of a step and reports whether it could.
 func (d *Database) write(effects []msg.Effect) (ok bool) {
 	for _, e := range effects {

@@ -39,6 +39,7 @@ type history struct {
 
 	fault   map[string][]slurmsim.Fault // coming ones, by command; "": any change
 	twin    *Sidecar                    // a second sidecar, started by mistake
+	shipped *Database                   // copy of the database on a second host; nil: none
 	began   map[string]time.Duration    // of stock jobs; nil if not needed
 	plugin  plugin                      // of the site
 	asked   string                      // last question to a malleability policy

@@ -61,3 +61,12 @@ func (h *history) lose() {
 	}
 	h.s.Database = NewDatabase()
 }
+
+// takeOver ends the sidecar; the next one, on another host, has the last copy of the database, if any.
+func (h *history) takeOver() {
+	shipped := h.shipped
+	h.lose()
+	if shipped != nil {
+		h.s.Database = shipped.clone()
+	}
+}

@@ -130,6 +130,18 @@ func Storm(seed uint64) string {
 		o.at(began+o.when(storm-began), "off resume")
 		g.add(o)
 	}
+	if seed%8 == 5 { // by chances of their own: a second host has copies of the database
+		o := &storming{Rand: rand.New(rand.NewPCG(seed, 32))}
+		for t := o.when(time.Minute); t < storm; t += time.Minute {
+			o.at(t, "ship")
+		}
+		for range 1 + o.IntN(4) {
+			t := o.when(storm)
+			o.at(t, "takeover")
+			o.at(t+10*time.Second+o.when(20*time.Second), "start")
+		}
+		g.add(o)
+	}
 	if seed%7 == 0 { // running jobs cannot be changed
 		g.at(0, "plugin account")
 	}

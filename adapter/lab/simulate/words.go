@@ -90,11 +90,13 @@ func (h *history) breakage() map[string]doing {
 			h.checks.heldBack = heldBack{} // budgets count from here
 			h.s.Start()
 		}),
-		"aside": named(h.aside),
-		"lose":  named(func(string) { h.lose() }), // the database
-		"crash": named(func(string) { h.crash() }),
-		"boot":  named(func(string) { h.boot() }),
-		"fail":  h.failing, // the next commands of that name, in these words
+		"aside":    named(h.aside),
+		"lose":     named(func(string) { h.lose() }),                         // the database
+		"ship":     named(func(string) { h.shipped = h.s.Database.clone() }), // to a second host
+		"takeover": named(func(string) { h.takeOver() }),
+		"crash":    named(func(string) { h.crash() }),
+		"boot":     named(func(string) { h.boot() }),
+		"fail":     h.failing, // the next commands of that name, in these words
 		"fault": func(words []string) error { // of the next change, whatever it is
 			h.calmFrom = c.Elapsed() + 5*time.Minute
 			return h.faulty(words)
