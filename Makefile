@@ -107,6 +107,10 @@ $(GOLANGCI_LINT):
 crash: deps ## kill the sidecar at every numbered point of every scenario, and slurmctld beside a backup, on a real Slurm (half an hour)
 	go test -run 'TestCrashPoints|TestBackup' -v -count=1 -parallel 4 -timeout 180m ./adapter/trials/crash -crash.full
 
+.PHONY: takeover
+takeover: deps ## kill, stop, and cut off the sidecar that acts, beside one on another host, in the middle of starts, growths, and shrinks (20 minutes)
+	go test -run 'TestTakeover$$' -v -count=1 -timeout 60m ./adapter/trials/crash -takeovers=20
+
 .PHONY: faults
 faults: deps ## run every scenario while Slurm's commands fail at random (SEEDS=20 runs from SEED=1 on)
 	go test -run 'TestFaults' -v -count=1 -parallel 4 -timeout 180m ./adapter/trials/crash -crash.seeds $(SEEDS) -crash.seed $(SEED)

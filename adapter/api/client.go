@@ -152,27 +152,35 @@ func (c *Client) Address() string { return c.server().address }
 func (c *Client) server() *Client {
 	c.begin.Do(func() {
 		for _, s := range c.servers {
-			s.ClusterName, s.Trusts = c.ClusterName, c.Trusts
+			s.ClusterName, s.Trusts, s.Token = c.ClusterName, c.Trusts, c.Token
 		}
 	})
 	return c.servers[int(c.at.Load())%len(c.servers)]
 }
 
-// try tries a request once, at the server in use. If that is away, the next one is in use then.
-func (c *Client) try(ctx context.Context, method, uri string, body []byte, out any) error {
-	at := c.at.Load()
+// try tries a request once, at the server in use. While that is away, it tries the next one, which is in use then.
+func (c *Client) try(ctx context.Context, method, uri string, body []byte, out any) (err error) {
 	if len(c.servers) == 1 {
 		return c.attempt(ctx, method, uri, body, out)
 	}
+	for range c.servers {
+		at := c.at.Load()
+		if err = c.probed(ctx, method, uri, body, out); err == nil || ctx.Err() != nil || !away(err) {
+			return err
+		}
+		c.at.CompareAndSwap(at, (at+1)%int32(len(c.servers)))
+	}
+	return err
+}
+
+// probed tries a request at the server in use, and ends it if that has stopped.
+func (c *Client) probed(ctx context.Context, method, uri string, body []byte, out any) error {
 	own, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	go c.server().probe(own, cancel)
 	err := c.server().attempt(own, method, uri, body, out)
 	if mute := context.Cause(own); err != nil && mute != nil && ctx.Err() == nil {
 		err = awayError{mute}
-	}
-	if err != nil && ctx.Err() == nil && away(err) {
-		c.at.CompareAndSwap(at, (at+1)%int32(len(c.servers)))
 	}
 	return err
 }

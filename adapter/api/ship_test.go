@@ -27,9 +27,11 @@ func TestSecondServer(t *testing.T) {
 	c := client(t, "unix:///run/evoslurm-none.sock,"+a.tcp+","+b.tcp)
 	ctx, done := context.WithTimeout(t.Context(), time.Minute)
 	defer done()
+	c.Waiting = func(address string, err error) { t.Errorf("waits for %s: %v", address, err) }
 	if s, err := c.Status(ctx); err != nil || s.Version != "v" || c.Address() != a.tcp {
 		t.Fatalf("%+v at %s: %v", s, c.Address(), err)
 	}
+	c.Waiting = nil
 	answered := make(chan error, 1)
 	go func() {
 		got, err := c.Next(ctx, 12, NextRequest{From: 1})

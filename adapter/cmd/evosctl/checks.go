@@ -423,7 +423,33 @@ func (d *doctor) sidecar(ctx context.Context) {
 		d.add("sidecar", ok, detail, "")
 	}
 	d.certificate(client.Expires())
+	d.second(s, d.cfg.Takeover)
 	d.settings(ctx, client)
+}
+
+// staleStandby is how long the sidecar on another host may be silent, and staleCopy how old its copy of the database may be.
+const (
+	staleStandby = 30 * time.Second
+	staleCopy    = 10 * time.Minute
+)
+
+// second checks the sidecar on a second host.
+func (d *doctor) second(s api.Status, takeover time.Duration) {
+	const remedy = "see the log of evoslurmd on the other host; it needs the same configuration, and to reach this one by api"
+	switch l := s.Lease; {
+	case l == nil && takeover == 0:
+	case l == nil:
+		d.add("second host", fail, "takeover is set here, and the sidecar acts without a lease", "set takeover on the sidecar's host, too, and restart it")
+	case l.Standby == nil || time.Since(l.Standby.Seen) > staleStandby:
+		d.add("second host", warn, fmt.Sprintf("the sidecar on %s acts since %s (%s), and none follows it", l.Host, l.Since.Local().Format(time.DateTime), l.Name), remedy)
+	case time.Since(l.Standby.Copied) > staleCopy:
+		d.add("second host", warn, fmt.Sprintf("the sidecar on %s follows that on %s, but has no recent copy of the database", l.Standby.Host, l.Host), remedy)
+	case l.Standby.Version != s.Version:
+		d.add("second host", warn, fmt.Sprintf("the sidecar on %s has version %s, that on %s has %s", l.Standby.Host, l.Standby.Version, l.Host, s.Version),
+			"upgrade both: a database of a later release cannot be taken over")
+	default:
+		d.add("second host", ok, fmt.Sprintf("the sidecar on %s acts since %s (%s); that on %s follows it", l.Host, l.Since.Local().Format(time.DateTime), l.Name, l.Standby.Host), "")
+	}
 }
 
 // certificate checks when the sidecar's certificate expires.

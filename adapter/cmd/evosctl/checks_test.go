@@ -5,7 +5,9 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
+	"github.com/evoslurm/evoslurm/adapter/api"
 	"github.com/evoslurm/evoslurm/slurmctl"
 )
 
@@ -87,6 +89,35 @@ func TestStepManagers(t *testing.T) {
 		d.stepManagers(slurmctl.Config{Version: c.version, Values: map[string]string{"PrologFlags": c.prolog, "SlurmctldParameters": c.params}})
 		if got := d.Checks[0]; got.Result != c.want || !strings.Contains(got.Detail, c.detail) {
 			t.Errorf("Slurm %s with %s and %s: %+v, want %s and %q", c.version, c.prolog, c.params, got, c.want, c.detail)
+		}
+	}
+}
+
+// TestSecondHost checks what doctor says of a sidecar on a second host.
+func TestSecondHost(t *testing.T) {
+	now := time.Now()
+	follows := &api.Standby{Host: "b", Version: "v", Seen: now, Copied: now}
+	for _, c := range []struct {
+		takeover time.Duration
+		lease    *api.Lease
+		want     result
+		detail   string
+	}{
+		{0, nil, "", ""},
+		{time.Minute, nil, fail, "without a lease"},
+		{time.Minute, &api.Lease{Host: "a"}, warn, "none follows"},
+		{time.Minute, &api.Lease{Host: "a", Standby: &api.Standby{Host: "b", Seen: now.Add(-time.Hour)}}, warn, "none follows"},
+		{0, &api.Lease{Host: "a", Standby: &api.Standby{Host: "b", Version: "v", Seen: now}}, warn, "no recent copy"},
+		{0, &api.Lease{Host: "a", Standby: &api.Standby{Host: "b", Version: "w", Seen: now, Copied: now}}, warn, "has version w"},
+		{time.Minute, &api.Lease{Host: "a", Name: "evo_lease_4", Standby: follows}, ok, "(evo_lease_4); that on b follows"},
+	} {
+		d := &doctor{}
+		d.second(api.Status{Version: "v", Lease: c.lease}, c.takeover)
+		if len(d.Checks) == 0 && c.want == "" {
+			continue
+		}
+		if got := d.Checks[0]; got.Result != c.want || !strings.Contains(got.Detail, c.detail) {
+			t.Errorf("%+v: %+v, want %s and %q", c.lease, got, c.want, c.detail)
 		}
 	}
 }

@@ -56,7 +56,7 @@ any other host with Slurm's commands. It stays in the foreground and logs to sta
 error.
 
 Of several instances on one machine that share a database, only one is active; the others
-take over when it ends.
+take over when it ends. Of two on different hosts, one is active if both have takeover set.
 
 SIGTERM and SIGINT stop it cleanly: jobs go on, and a new start continues with them. SIGHUP
 makes it read its configuration again, also while it waits.`,
@@ -119,8 +119,6 @@ func run(cmd *cobra.Command, _ []string) error {
 		return failure{exitDatabase, err}
 	}
 	defer lease.Release()
-	started := service.During(systemd.StartTime)
-	defer started()
 	slurm := &slurmctl.Client{Dir: cfg.Slurm.Bin, Timeout: cfg.Slurm.Timeout, Renewed: func(before, now string) {
 		log.WithField("commands", now).WithField("before", before).Info("Slurm's commands are of another version")
 	}}
@@ -129,7 +127,21 @@ func run(cmd *cobra.Command, _ []string) error {
 			log.WithFields(logrus.Fields{"args": r.Args, "began": r.Began.Format(time.RFC3339Nano), "seconds": r.Took.Seconds(), "failed": r.Err != nil}).Trace("a command of Slurm")
 		}
 	}
+	w := waiting{cmd: cmd, hup: hup, slurm: slurm, sockets: sockets, log: log, service: service}
+	turn, cfg, err := w.await(ctx, cfg)
+	defer turn.end(log)
+	if errors.Is(err, context.Canceled) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	started := service.During(systemd.StartTime)
+	defer started()
 	st, err := controller.OpenStore(ctx, cfg.Database, log)
+	if err == nil {
+		err = turn.begin(ctx, cfg, st, slurm)
+	}
 	if err != nil {
 		return failure{exitDatabase, err}
 	}
@@ -148,6 +160,7 @@ func run(cmd *cobra.Command, _ []string) error {
 		Ready: ctl.Ready, Views: ctl.Metrics.Handler(),
 		Page: page.Handler(),
 	}
+	turn.serve(ctl, server)
 	pairs := certificates(cfg)
 	server.Warnings, server.TLS, server.Start = pairs.trouble, pairs["listen"], apart(cfg, log)
 	if server.Tokens, err = tokens(cfg); err != nil {
@@ -179,6 +192,7 @@ func run(cmd *cobra.Command, _ []string) error {
 		return nil
 	})
 	all.Go(func() error { return pairs.watch(ctx, log) })
+	all.Go(func() error { return turn.watch(ctx) })
 	all.Go(func() error { return reload(ctx, cmd, ctl, hup, log, service) })
 	err = all.Wait()
 	if errors.Is(err, context.Canceled) {

@@ -41,6 +41,7 @@ type Config struct {
 	Observe Observe `mapstructure:"observe"` // what mode: observe records
 
 	PollInterval time.Duration `mapstructure:"poll_interval"` // between two polls of Slurm
+	Takeover     time.Duration `mapstructure:"takeover"`      // how long after this sidecar's end one on another host acts; 0: there is none
 	Partitions   []string      `mapstructure:"partitions"`    // driven; empty: all
 	StockJobs    int           `mapstructure:"stock_jobs"`    // pending stock jobs taken into the plan, at most
 
@@ -327,9 +328,7 @@ func (c Config) Validate() error {
 	c.validateAuth(check)
 	check(pagePath.MatchString(c.Web.Base), "web.base", "%q; want a path such as / or /evoslurm/", c.Web.Base)
 	check(c.Web.Tokens == "" || filepath.IsAbs(c.Web.Tokens), "web.tokens", "%q is not an absolute path", c.Web.Tokens)
-	socket, isUnix := strings.CutPrefix(c.API, "unix://")
-	server := strings.TrimPrefix(c.API, "https://")
-	check(isUnix && strings.HasPrefix(socket, "/") || !isUnix && (validHostPort(server, false) || hostName.MatchString(server)), "api", "%q; want unix:///path, host, host:port, or https://host:port", c.API)
+	c.validateSecond(check)
 	for _, address := range c.Listen.Forwarded {
 		_, err := netip.ParseAddrPort(address)
 		check(err == nil, "listen.forwarded", "%q; want IP:port", address)
@@ -384,6 +383,17 @@ func (c Config) Validate() error {
 		check(p != "" && !strings.ContainsAny(p, " ,\t\n"), "partitions", "%q is not a partition name", p)
 	}
 	return errors.Join(errs...)
+}
+
+// validateSecond checks where sidecars are reached, and what two on different hosts need.
+func (c Config) validateSecond(check func(ok bool, key, format string, args ...any)) {
+	for address := range strings.SplitSeq(c.API, ",") {
+		socket, isUnix := strings.CutPrefix(address, "unix://")
+		server := strings.TrimPrefix(address, "https://")
+		check(isUnix && strings.HasPrefix(socket, "/") || !isUnix && (validHostPort(server, false) || hostName.MatchString(server)), "api", "%q; want unix:///path, host, host:port, or https://host:port", address)
+	}
+	check(c.Takeover == 0 || c.Takeover >= 15*time.Second, "takeover", "%v; want 15s or more, or 0s if there is no sidecar on a second host", c.Takeover)
+	check(c.Takeover == 0 || strings.Contains(c.API, ",") && c.Mode != ModeObserve, "takeover", "%v; want the addresses of both sidecars in api, and mode: act", c.Takeover)
 }
 
 var pagePath = regexp.MustCompile(`^/([A-Za-z0-9_~.-]*[A-Za-z0-9_~-][A-Za-z0-9_~.-]*/?)*$`)

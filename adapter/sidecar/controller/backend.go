@@ -10,7 +10,11 @@ import (
 )
 
 // Status implements api.Backend.
-func (c *Controller) Status(context.Context) (api.Status, error) { return c.view.Load().Status, nil }
+func (c *Controller) Status(context.Context) (api.Status, error) {
+	status := c.view.Load().Status
+	status.Lease = c.leaseNow()
+	return status, nil
+}
 
 // Jobs implements api.Backend.
 func (c *Controller) Jobs(_ context.Context, all bool) ([]api.Job, error) {

@@ -62,6 +62,8 @@ type Controller struct {
 	laps    laps
 	view    atomic.Pointer[view] // what the API shows
 	calls   calls
+	ships   ships
+	host    string
 	reports reports
 
 	Metrics *metrics.Metrics
@@ -112,6 +114,7 @@ func New(cfg config.Config, slurm *slurmctl.Client, st *store.Store, log *logrus
 	if host, err := os.Hostname(); err == nil {
 		site.Host, _, _ = strings.Cut(host, ".")
 	}
+	c.host = site.Host
 	begun := c.clock.now()
 	if cfg.Recorder.MiB > 0 {
 		_, zone := begun.Local().Zone()

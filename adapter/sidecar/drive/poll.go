@@ -2,10 +2,13 @@ package drive
 
 import (
 	"context"
+	"slices"
+	"strings"
 	"sync"
 	"time"
 
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/msg"
+	"github.com/evoslurm/evoslurm/adapter/sidecar/lease"
 	"github.com/evoslurm/evoslurm/slurmctl"
 )
 
@@ -58,6 +61,7 @@ func (d *Driver) observe(ctx context.Context, o *msg.Observation) {
 	if o.Reservations, o.Err = d.Slurm.Reservations(ctx); o.Err != nil {
 		return
 	}
+	o.Reservations = slices.DeleteFunc(o.Reservations, func(r slurmctl.Reservation) bool { return strings.HasPrefix(r.Name, lease.Prefix) })
 	if o.Jobs, o.Err = d.Slurm.Jobs(ctx); o.Err == nil {
 		o.Marks = d.marks.read(o.Jobs)
 	}

@@ -14,6 +14,9 @@ type Claim struct {
 	Beat   int64 // changes with each renewal
 }
 
+// Prefix begins the names of the reservations that are claims. The epoch follows.
+const Prefix = "evo_lease_"
+
 // mostBeats bounds the beats of renewals; after it, they begin again.
 const mostBeats = 1 << 24
 
@@ -25,12 +28,13 @@ type Terms struct {
 	Hold  time.Duration // how long a renewal lets its holder act
 	Take  time.Duration // how long claims must stand still before another sidecar takes over
 	Gap   time.Duration // longest gap in an observation; how long a new claim must stand
-	Every time.Duration // between renewals, and between reads
+	Every time.Duration // between reads
+	Renew time.Duration // between renewals of a holder: slurmctld logs each
 }
 
 // TermsOf returns terms with which another sidecar acts within the given time after the holder's last renewal.
 func TermsOf(takeover time.Duration) Terms {
-	return Terms{Hold: takeover / 3, Take: takeover * 13 / 30, Gap: takeover / 6, Every: takeover / 20}
+	return Terms{Hold: takeover / 3, Take: takeover * 13 / 30, Gap: takeover / 6, Every: takeover / 20, Renew: takeover / 10}
 }
 
 // Kind says what a command does.
@@ -134,7 +138,9 @@ func (m *Machine) Done(a Action, sent, got time.Duration, claims []Claim, failed
 	case a.Kind != Read:
 		return
 	}
-	m.next = got + m.terms.Every
+	if m.next = got + m.terms.Every; m.phase == Holding {
+		m.next = got + m.terms.Renew
+	}
 	if failed {
 		return
 	}
@@ -192,9 +198,9 @@ func (m *Machine) claimed(before []Claim, got time.Duration) {
 // confirm extends the right to act, or ends it.
 func (m *Machine) confirm(sent time.Duration) {
 	if own := m.top(); own.Epoch != m.epoch || own.Holder != m.self {
-		m.lost = fmt.Sprintf("the lease evo_lease_%d is gone or changed; an administrator or a restart of slurmctld did that", m.epoch)
+		m.lost = fmt.Sprintf("the lease %s%d is gone or changed; an administrator or a restart of slurmctld did that", Prefix, m.epoch)
 		if own.Epoch > m.epoch {
-			m.lost = fmt.Sprintf("another sidecar took over: it has the lease evo_lease_%d", own.Epoch)
+			m.lost = fmt.Sprintf("another sidecar took over: it has the lease %s%d", Prefix, own.Epoch)
 		}
 		m.wait()
 		return

@@ -120,7 +120,7 @@ func (h *host) send(life int, a Action, sent time.Duration) {
 	})
 }
 
-// timeout is of a command.
+// timeout bounds a command.
 const timeout = 3 * time.Second
 
 func (w *world) carryOut(h *host, a Action) []Claim {

@@ -41,7 +41,7 @@ var administrators = map[string]string{
 // tried are the commands of these pages that are not ours, or that other tests type, and what runs them.
 var tried = map[string]string{
 	"systemctl status": "TestStatusLine", "evoslurmd --mask": "TestMask",
-	"make": "everything", "make && make install": "TestInstall", "make packages": "make try-packages", "make try-packages": "itself", "make crash": "itself", "make load": "itself",
+	"make": "everything", "make && make install": "TestInstall", "make packages": "make try-packages", "make try-packages": "itself", "make crash": "itself", "make takeover": "itself", "systemctl restart evoslurmd": "TestKeeper", "make load": "itself",
 	"systemctl daemon-reload && systemctl enable --now evoslurmd": "systemd-analyze verify, in make try-packages", "systemctl enable --now evoslurm-observed.timer": "systemd-analyze verify, in make try-packages",
 	"make sites": "itself", "make chart": "itself", "make image": "make try-image", "make try-image": "itself",
 	"evosctl drain": "TestRunbook", "evosctl resume": "TestRunbook", "evosctl release-all": "TestRunbook", "evosctl release-all --direct": "TestRunbook",

@@ -1,0 +1,118 @@
+package controller
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/sirupsen/logrus"
+
+	"github.com/evoslurm/evoslurm/adapter/api"
+	"github.com/evoslurm/evoslurm/adapter/sidecar/keeper"
+	"github.com/evoslurm/evoslurm/adapter/sidecar/store"
+)
+
+// TestShip: a sidecar on a second host begins with the database and the latest settings of the first one, not with
+// what it had itself.
+func TestShip(t *testing.T) {
+	ctx := t.Context()
+	first, second := filepath.Join(t.TempDir(), "evoslurm.db"), filepath.Join(t.TempDir(), "evoslurm.db")
+	own := openDatabase(t, second)
+	setIn(t, own, "old", "of its own")
+	own.Close()
+	st := openDatabase(t, first)
+	defer st.Close()
+	for range 40 { // several pieces
+		if err := st.AddEvent(ctx, 0, time.Now(), "test", map[string]string{"text": string(make([]byte, 20_000))}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	setIn(t, st, "drain", "drain")
+	c := &Controller{store: st}
+	c.cfg.Database = first
+	log := logrus.New()
+	log.SetOutput(io.Discard)
+	client, end := shipFrom(t, c, log)
+	follower := &keeper.Follower{Client: client, Database: second, Host: "two", Version: "v", Log: log}
+	following, stop := context.WithCancel(ctx)
+	followed := make(chan struct{})
+	go func() { follower.Run(following); close(followed) }()
+	c.ships.lease = func() (string, time.Time) { return "evo_lease_3", time.Unix(1_800_000_000, 0) }
+	until(func() bool { l := c.leaseNow(); return l.Standby != nil && !l.Standby.Copied.IsZero() })
+	setIn(t, st, "deny.users", "alice") // after the copy
+	until(func() bool {
+		text, err := os.ReadFile(second + ".settings")
+		return err == nil && strings.Contains(string(text), "alice")
+	})
+	stop()
+	<-followed
+	end()
+	took := openDatabase(t, second)
+	defer took.Close()
+	if err := keeper.Apply(ctx, took, second); err != nil {
+		t.Fatal(err)
+	}
+	all, err := took.Settings(ctx)
+	if err != nil || len(all) != 2 || all[0].Key != "deny.users" || all[1].Key != "drain" {
+		t.Errorf("settings %+v, %v", all, err)
+	}
+	if events, err := took.Events(ctx, 0, 0, 100); err != nil || len(events) < 40 {
+		t.Errorf("%d events, %v", len(events), err)
+	}
+	if l := c.leaseNow(); l.Name != "evo_lease_3" || l.Standby.Host != "two" || l.Standby.Version != "v" {
+		t.Errorf("lease %+v", l)
+	}
+}
+
+// until waits for something.
+func until(is func() bool) {
+	for !is() {
+		time.Sleep(10 * time.Millisecond)
+	}
+}
+
+func openDatabase(t *testing.T, path string) *store.Store {
+	st, err := store.Open(t.Context(), path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return st
+}
+
+func setIn(t *testing.T, st *store.Store, key, value string) {
+	text, err := json.Marshal(value)
+	if err == nil {
+		err = st.SetSetting(t.Context(), store.Setting{Key: key, Value: text, By: "root", At: time.Unix(1_800_000_000, 0)})
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// shipFrom serves what a controller ships.
+func shipFrom(t *testing.T, c *Controller, log *logrus.Logger) (client *api.Client, end func()) {
+	dir := t.TempDir()
+	server := &api.Server{Log: log, Socket: dir + "/s", Ship: c.Ship}
+	if err := errors.Join(os.Chmod(dir, 0o755), server.Listen()); err != nil {
+		t.Fatal(err)
+	}
+	serving, stop := context.WithCancel(t.Context())
+	served := make(chan error, 1)
+	go func() { served <- server.Serve(serving) }()
+	client, err := api.NewClient("unix://"+dir+"/s", api.Munge{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return client, func() {
+		stop()
+		if err := <-served; err != nil {
+			t.Error(err)
+		}
+	}
+}

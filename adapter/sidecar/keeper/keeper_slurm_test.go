@@ -1,0 +1,109 @@
+package keeper_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/sirupsen/logrus"
+
+	"github.com/evoslurm/evoslurm/adapter/sidecar/keeper"
+	"github.com/evoslurm/evoslurm/adapter/sidecar/lease"
+	"github.com/evoslurm/evoslurm/adapter/sidecar/store"
+	"github.com/evoslurm/evoslurm/slurmctl/slurmtest"
+)
+
+// TestKeeper: on a real Slurm, one of two keepers has the lease; the other gets it when the first gives it up, or
+// when an administrator deletes it. The reservation keeps no job from any node.
+func TestKeeper(t *testing.T) {
+	c := slurmtest.Start(t, slurmtest.Options{Nodes: 2})
+	log := logrus.New()
+	log.SetOutput(os.Stderr)
+	slurm := c.Client()
+	slurm.Timeout = 10 * time.Second
+	const takeover = 15 * time.Second
+	begin := func(ctx context.Context) (*keeper.Keeper, chan error) {
+		k, lost := keeper.New(slurm, takeover, log), make(chan error, 1)
+		if err := k.Acquire(ctx, func() {}); err != nil {
+			t.Fatal(err)
+		}
+		if err := k.Acts(); err != nil {
+			t.Fatal(err)
+		}
+		go func() { lost <- k.Keep(ctx, func(context.Context) bool { return true }) }()
+		return k, lost
+	}
+	if err := keeper.Others(t.Context(), slurm); err != nil {
+		t.Error(err)
+	}
+	one, stop := context.WithCancel(t.Context())
+	first, ended := begin(one)
+	if err := keeper.Others(t.Context(), slurm); !errors.Is(err, store.ErrUnfit) || !strings.Contains(err.Error(), "scontrol delete ReservationName=evo_lease_1") {
+		t.Errorf("a sidecar without a lease beside one: %v", err)
+	}
+	occupy(t, c)
+	waits, halt := context.WithTimeout(t.Context(), takeover/2)
+	if err := keeper.New(slurm, takeover, log).Acquire(waits, func() {}); err == nil {
+		t.Error("two have the lease")
+	}
+	halt()
+	stop()
+	if err := <-ended; err != nil {
+		t.Error(err)
+	}
+	first.GiveUp(t.Context())
+	if err := first.Acts(); err == nil {
+		t.Error("acts without a lease")
+	}
+	second, lost := begin(t.Context())
+	name, _ := second.Since()
+	if err := slurm.DeleteReservation(t.Context(), name); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-lost; !errors.Is(err, keeper.ErrLost) || !strings.Contains(err.Error(), "an administrator") {
+		t.Errorf("the reservation was deleted: %v", err)
+	}
+	if _, err := second.Fence([]string{"/bin/true"}); err == nil {
+		t.Error("the fence lets commands through")
+	}
+	third, _ := begin(t.Context())
+	if name, _ := third.Since(); name != keeper.Name(1) {
+		t.Errorf("the third has %s", name)
+	}
+}
+
+// occupy starts a job without a time limit on all nodes.
+func occupy(t *testing.T, c *slurmtest.Cluster) {
+	if _, err := c.Run(t.Context(), c.Users()[0], "sbatch", "--nodes=2", "--exclusive", "--time=UNLIMITED", "--output=/dev/null", "--wrap=sleep 600"); err != nil {
+		t.Fatal(err)
+	}
+	running := func() bool {
+		jobs, err := c.Client().Jobs(t.Context())
+		return err == nil && len(jobs) == 1 && len(jobs[0].NodeList) == 2
+	}
+	for !running() {
+		time.Sleep(100 * time.Millisecond)
+	}
+}
+
+func TestClaims(t *testing.T) {
+	c := slurmtest.Start(t, slurmtest.Options{Nodes: 1})
+	for i, name := range []string{"evo_lease_7", "evo_lease_x", "evo_lease_0", "evo_lease_99999999999999999999", "other", "evo_lease_-3"} {
+		start := time.Date(2060, 1, 1, 0, 0, 5, 0, time.UTC).Unix()
+		if _, err := c.Run(t.Context(), slurmtest.Root, "scontrol", "create", "reservation", "ReservationName="+name, "Users=root", "Nodes=n1", "Flags=OVERLAP,IGNORE_JOBS",
+			fmt.Sprintf("StartTime=%s", time.Unix(start, 0).Format("2006-01-02T15:04:05")), fmt.Sprintf("EndTime=%s", time.Unix(start+63, 0).Format("2006-01-02T15:04:05"))); err != nil {
+			t.Fatal(i, err)
+		}
+	}
+	all, err := c.Client().Reservations(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := keeper.Claims(all); len(got) != 1 || got[0] != (lease.Claim{Epoch: 7, Holder: 5, Beat: 3}) {
+		t.Errorf("claims %+v", got)
+	}
+}
