@@ -55,3 +55,28 @@ func TestTrusts(t *testing.T) {
 		t.Errorf("without Slurm: %v, %v", ok, err)
 	}
 }
+
+// TestAuth: MUNGE proves who is calling, unless the site says that tokens do; slurmctld makes one if the environment has none.
+func TestAuth(t *testing.T) {
+	t.Setenv("SLURM_JWT", "expired")
+	site := config.Default()
+	if c, err := Client(site); err != nil || c.Token != nil {
+		t.Errorf("by MUNGE: %v", err)
+	}
+	site.Auth, site.Slurm.Bin = config.AuthJWT, t.TempDir()
+	if err := os.WriteFile(filepath.Join(site.Slurm.Bin, "scontrol"), []byte("#!/bin/sh\necho SLURM_JWT=a.b.c\n"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	c, err := Client(site)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if token, err := c.Token(t.Context()); err != nil || token != "a.b.c" {
+		t.Errorf("by token: %q, %v", token, err)
+	}
+	site.API = "https://head"
+	site.TLS.CA = site.Slurm.Bin + "/none"
+	if _, err := Client(site); err == nil {
+		t.Error("the authority's file is missing")
+	}
+}
