@@ -248,5 +248,5 @@ func (r Request) Join(given Request) (Request, error) {
 	if r.Profile == nil {
 		return Request{}, errors.New("neither the marker nor the script has a profile")
 	}
-	return r, errors.Join(r.checkChain(), CheckSteps(r.Whole()))
+	return r, r.agrees()
 }

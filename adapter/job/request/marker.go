@@ -233,7 +233,7 @@ func parseFields(fields []string) (Request, error) {
 	if err := errors.Join(s.settle(), s.Settle()); err != nil {
 		return Request{}, err
 	}
-	return s, errors.Join(s.checkChain(), CheckSteps(s.Whole()))
+	return s, s.agrees()
 }
 
 func (r *Request) setField(key, value string) (err error) {
@@ -294,13 +294,21 @@ func (r *Request) setField(key, value string) (err error) {
 	return err
 }
 
+// agrees sees that the parts of a request agree.
+func (r Request) agrees() error {
+	if r.Reached != nil && r.Moldable != nil {
+		return errors.New("alternatives of a job that has run: it runs with one of them")
+	}
+	return errors.Join(r.checkChain(), CheckSteps(r.Whole()))
+}
+
 // checkChain sees that the parts of a chain's link agree.
 func (r Request) checkChain() error {
 	if r.Chain == nil {
 		return nil
 	}
 	if r.Drive != drivemode.Chain {
-		return errors.New("a chain'r step without drive mode chain")
+		return errors.New("a chain's step without drive mode chain")
 	}
 	if r.Profile != nil && r.Chain.Step > len(r.Profile) {
 		return fmt.Errorf("step %d of a profile with %d", r.Chain.Step, len(r.Profile))

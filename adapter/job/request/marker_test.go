@@ -60,6 +60,7 @@ func TestParseMarkerRefuses(t *testing.T) {
 		"evo:v1;p=0@1m":                       `field "p"`,
 		"evo:v1;p=1@1m;":                      "unknown field",
 		"evo:v1;p=1@1m;p=1@1m":                "repeated or out of order",
+		"evo:v2;p=2@1m|1@2m;s=2@1@3@3@3;;":    "alternatives of a job that has run",
 		"evo:v1;x=2;p=1@1m":                   "repeated or out of order",
 		"evo:v1;script;p=1@1m":                "repeated or out of order",
 		"evo:v1;p=1@1m;script":                "unknown field",
