@@ -57,10 +57,7 @@ var Modes = map[drivemode.Mode]Behaviour{
 		CarriesNodes: true, BringsNodes: true, Resizes: true, RaisesLimits: true,
 		ShrinksInPart: true, ResizesInPart: true, ResizesBesidePlan: true, Works: true,
 	},
-	drivemode.Chain: {
-		StepsAreJobs: true,
-		ReadiesLinks: true, Works: true,
-	},
+	drivemode.Chain: {StepsAreJobs: true, ReadiesLinks: true, Works: true},
 }
 
 // BehaviourOf returns the row of a drive mode on a site: what the mode means, without what the site does not allow.
@@ -94,12 +91,10 @@ func SetFacts(c *Core, facts SiteFacts) {
 	}
 }
 
-// SetMode gives a job its row of the table. It is called when the job's drive mode, or the knowledge about its request,
-// has changed.
+// SetMode gives a job its row of the table. Call it when its drive mode or the knowledge about its request has changed.
 func SetMode(c *Core, j *Job) { j.Mode = BehaviourOf(drivemode.Mode(j.Drive), FactsOf(c, j)) }
 
-// FactsOf returns the facts that hold for a job. A job whose request has not been read may have a step manager
-// where the site has them.
+// FactsOf returns the facts for a job. It may have a step manager where the site has them, until its request is read.
 func FactsOf(c *Core, j *Job) SiteFacts {
 	facts := c.Facts
 	if j.Asked != nil {

@@ -41,9 +41,9 @@ func (c *Core) RestoreLedger(books msg.Books) {
 	c.LastHold = books.LastHold
 	for _, h := range books.Holds {
 		c.In(&h.Planned, &h.Made, &h.Changed, &h.Begun, &h.Counted)
-		b := &Booked{Hold: h}
-		if c.Ledger[h.Name] = b; h.Cause != row.CauseNotMade {
-			b.Size = h.Nodes
+		c.Ledger[h.Name] = &Booked{Hold: h, Size: h.Nodes}
+		if h.Cause == row.CauseNotMade {
+			c.Ledger[h.Name].Size = 0
 		}
 	}
 	for _, d := range books.Delays {
