@@ -49,6 +49,9 @@ func (h *checks) checkAlive() {
 		if r.State != slurmctl.Pending {
 			longest = max(longest, r.EndTime.Sub(h.s.Cluster.Now()))
 		}
+		if start := r.StartTime.Sub(h.s.Cluster.Now()); h.evolving[r.ID] && h.refused(r.ID) && r.State == slurmctl.Pending && start < parkedFor/2 {
+			longest = max(longest, start) // other links may wait for it
+		}
 		if h.tricks(r) || strings.HasPrefix(r.Name, "evo_") || h.evolving[r.ID] && h.refused(r.ID) {
 			continue
 		}

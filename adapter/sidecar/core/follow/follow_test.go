@@ -34,11 +34,17 @@ func TestFollow(t *testing.T) {
 			runs(b, r, "n2")
 			r.State = slurmctl.Configuring
 		}, "starting, step 0 on n2"},
-		"Slurm does not show it":                 {false, func(b *statetest.Bench, _ *state.Job, _ *slurmctl.Job) { delete(b.Seen.ByID, 1) }, "running, step 1 on n1, ask [1]"},
-		"it has ended":                           {false, func(_ *statetest.Bench, _ *state.Job, r *slurmctl.Job) { r.State = slurmctl.Completed }, "running, step 1 on n1, ask [1]"},
-		"it is completing":                       {false, func(_ *statetest.Bench, _ *state.Job, r *slurmctl.Job) { r.State = slurmctl.Completing }, "running, step 1 on n1, ending"},
-		"Slurm has requeued it":                  {false, func(_ *statetest.Bench, _ *state.Job, r *slurmctl.Job) { r.State, r.NodeList = slurmctl.Pending, nil }, "queued, step 0 on "},
-		"its number is another user's":           {false, func(_ *statetest.Bench, _ *state.Job, r *slurmctl.Job) { r.UID = 2000 }, "ended, step 1 on n1"},
+		"Slurm does not show it":       {false, func(b *statetest.Bench, _ *state.Job, _ *slurmctl.Job) { delete(b.Seen.ByID, 1) }, "running, step 1 on n1, ask [1]"},
+		"it has ended":                 {false, func(_ *statetest.Bench, _ *state.Job, r *slurmctl.Job) { r.State = slurmctl.Completed }, "running, step 1 on n1, ask [1]"},
+		"it is completing":             {false, func(_ *statetest.Bench, _ *state.Job, r *slurmctl.Job) { r.State = slurmctl.Completing }, "running, step 1 on n1, ending"},
+		"Slurm has requeued it":        {false, func(_ *statetest.Bench, _ *state.Job, r *slurmctl.Job) { r.State, r.NodeList = slurmctl.Pending, nil }, "queued, step 0 on "},
+		"its number is another user's": {false, func(_ *statetest.Bench, _ *state.Job, r *slurmctl.Job) { r.UID = 2000 }, "ended, step 1 on n1"},
+		"its number is another job's since the start": {false, func(b *statetest.Bench, j *state.Job, r *slurmctl.Job) {
+			j.Record, j.Name, r.Name, r.SubmitTime = slurmctl.Job{}, "own", "another", b.Now
+		}, "ended, step 1 on n1"},
+		"it was renamed while the sidecar was down": {false, func(_ *statetest.Bench, j *state.Job, r *slurmctl.Job) {
+			j.Record, j.Name, r.Name = slurmctl.Job{}, "own", "another"
+		}, "running, step 1 on n1"},
 		"it has lost a node, and got another":    {false, func(_ *statetest.Bench, _ *state.Job, r *slurmctl.Job) { r.NodeList = []string{"n3"} }, "running, step 1 on n3"},
 		"a merge was completed without the core": {false, func(_ *statetest.Bench, _ *state.Job, r *slurmctl.Job) { r.NodeList = []string{"n1", "n2"} }, "running, step 1 on n[1-2]"},
 		"a companion of it":                      {false, func(b *statetest.Bench, j *state.Job, _ *slurmctl.Job) { companion(b, j, 1000) }, "running, step 1 on n[1,4]"},

@@ -36,7 +36,11 @@ func replaced(c *state.Core, s *state.Snapshot, j *state.Job) bool {
 		return false
 	}
 	anothers := r.UID != j.UID
-	if !anothers && (j.Record.ID != id || !reused(&j.Record, r)) {
+	was := &j.Record
+	if was.ID == 0 { // not seen since the sidecar was started
+		was = &slurmctl.Job{ID: id, SubmitTime: j.Submitted, Name: j.Name, Comment: r.Comment}
+	}
+	if !anothers && (was.ID != id || !reused(was, r)) {
 		return false
 	}
 	c.LogJob(j).Warn("slurmctld lost the job and reused its ID")
