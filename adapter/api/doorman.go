@@ -73,7 +73,9 @@ func (d *Doorman) Serve(files []*os.File) error {
 	}
 	d.shares = newShares()
 	lost := make(chan error, 1)
-	d.line = lineTo(conns[1], lost)
+	if d.line, err = lineTo(conns[1], lost); err != nil {
+		return err
+	}
 	return d.serve(control, listeners, lost)
 }
 
@@ -135,23 +137,25 @@ func (d *Doorman) serve(control *json.Decoder, listeners []net.Listener, lost <-
 	return err
 }
 
-// lineTo returns what sends requests to the sidecar. lost receives why the line was lost.
-func lineTo(conn net.Conn, lost chan<- error) http.RoundTripper {
+// lineTo returns what sends requests to the sidecar, all on one connection. lost receives why the line was lost.
+func lineTo(conn net.Conn, lost chan<- error) (http.RoundTripper, error) {
 	var p http.Protocols
 	p.SetUnencryptedHTTP2(true)
-	var once sync.Once
-	return &http.Transport{Protocols: &p, DisableCompression: true, HTTP2: &http.HTTP2Config{MaxReceiveBufferPerStream: 1 << 20},
-		DialContext: func(context.Context, string, string) (c net.Conn, err error) {
-			once.Do(func() { c = conn })
-			if c == nil {
-				err = errors.New("the sidecar has closed the line")
-				select {
-				case lost <- err:
-				default:
-				}
+	t := &http.Transport{Protocols: &p, DisableCompression: true, HTTP2: &http.HTTP2Config{MaxReceiveBufferPerStream: 1 << 20},
+		DialContext: func(context.Context, string, string) (net.Conn, error) { return conn, nil }}
+	line, err := t.NewClientConn(context.Background(), "http", "sidecar:80")
+	if err != nil {
+		return nil, err
+	}
+	line.SetStateHook(func(line *http.ClientConn) {
+		if line.Err() != nil {
+			select {
+			case lost <- errors.New("the sidecar has closed the line"):
+			default:
 			}
-			return c, err
-		}}
+		}
+	})
+	return line, nil
 }
 
 // handed are the headers that the sidecar or its page reads.

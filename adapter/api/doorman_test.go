@@ -27,8 +27,9 @@ func (h *hostile) start(files []*os.File) (Process, error) {
 	if err != nil {
 		return nil, err
 	}
-	h.line <- lineTo(conn, make(chan error, 1))
-	return h, nil
+	line, err := lineTo(conn, make(chan error, 1))
+	h.line <- line
+	return h, err
 }
 
 // TestHostileDoorman checks that who has taken over the process that serves TCP is nobody to the sidecar, and cannot use
