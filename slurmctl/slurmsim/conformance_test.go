@@ -1,6 +1,7 @@
 package slurmsim_test
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -397,7 +398,7 @@ func (w *world) hold(name string, after time.Duration, nodes ...string) {
 
 func (w *world) allocate(q slurmctl.AllocateRequest) (slurmctl.Job, error) {
 	w.allocations++
-	q.User, q.Name, q.Exclusive = &w.user, fmt.Sprint("allocation_", w.allocations), true
+	q.User, q.Name, q.Exclusive = &w.user, cmp.Or(q.Name, fmt.Sprint("allocation_", w.allocations)), true
 	ctx, cancel := context.WithTimeout(w.ctx, 4*time.Second)
 	defer cancel()
 	return w.Allocate(ctx, q)

@@ -243,7 +243,7 @@ var features = []feature{
 		w.until(k.ID, slurmctl.Cancelled)
 	}},
 	{"a companion outlives a shrink of its own and is cancelled", func(w *world) {
-		k, err := w.allocate(slurmctl.AllocateRequest{Nodes: 3})
+		k, err := w.allocate(slurmctl.AllocateRequest{Nodes: 3, Name: "named"})
 		w.must(err)
 		for uid, want := range map[uint32]int{w.user.UID: 1, w.user.UID + 7: 0} {
 			if found, err := w.Named(w.ctx, uid, k.Name); err != nil || len(found) != want || want > 0 && (found[0].ID != k.ID || found[0].State != slurmctl.Running) {
