@@ -328,12 +328,18 @@ func (s *site) job(id string) (found api.Job) {
 	return found
 }
 
-func (s *site) status() api.Status {
+// client asks the sidecar as root.
+func (s *site) client() *api.Client {
 	s.t.Helper()
 	c, err := api.NewClient("unix://"+s.Dir+"/run/api.sock", api.Munge{})
 	s.must(err)
 	c.Trusts = func(context.Context, uint32) (bool, error) { return s.account != nil, nil }
-	status, err := c.Status(context.Background())
+	return c
+}
+
+func (s *site) status() api.Status {
+	s.t.Helper()
+	status, err := s.client().Status(context.Background())
 	s.must(err)
 	return status
 }

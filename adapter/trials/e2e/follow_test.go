@@ -239,7 +239,7 @@ python3 `+program+` 2>&1
 	}
 	dry, errs, err := s.As(0, "evosbatch", "--dry-run", "--profile=auto:python.sh", "--wrap=true")
 	if err != nil || !strings.Contains(dry, "evo:v2;p="+strings.TrimSpace(fits)+";") || !strings.Contains(errs, "--profile=auto:python.sh: "+strings.TrimSpace(fits)+", by job "+id) {
-		s.t.Errorf("the last run's profile: %q, %v, %q", dry, err, errs)
+		s.t.Errorf("the last run's profile, that of job %s, is %q: %q, %v, %q", id, fits, dry, err, errs)
 	}
 	if _, errs, err := s.As(0, "evosbatch", "--dry-run", "--profile=auto:nobody", "--wrap=true"); err == nil || !strings.Contains(errs, `no job of yours with the name "nobody" has completed`) {
 		s.t.Errorf("of a job that nobody ran: %v, %q", err, errs)

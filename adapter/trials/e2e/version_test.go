@@ -22,7 +22,7 @@ func TestVersion(t *testing.T) {
 		if out, err := cmd.CombinedOutput(); err != nil || !strings.HasPrefix(string(out), "Usage: "+name+" [") || strings.Count(string(out), "\n") > 12 {
 			t.Errorf("%s --usage: %q, %v", name, out, err)
 		}
-		status := map[string]int{"evosim": 2}[name]
+		status := map[string]int{"evosim": 2, "evoslurmd": 64}[name]
 		if status == 0 {
 			status = 1
 		}
