@@ -85,7 +85,7 @@ type Step struct {
 	ByApplication bool  // the application ended the step; otherwise the job's end did
 }
 
-// Steps returns the steps of a job that have ended.
+// Steps returns the steps of a job that have ended. Times count as whole seconds, as the database has them.
 func Steps(j api.Job, events []api.Event) ([]Step, error) {
 	p, err := planner.ParseProfile(j.Profile)
 	if err != nil {
@@ -97,7 +97,7 @@ func Steps(j api.Job, events []api.Event) ([]Step, error) {
 			Step int `json:"step"`
 		}
 		if e.Kind == "step ended" && json.Unmarshal(e.Detail, &d) == nil {
-			ends[d.Step] = e.At
+			ends[d.Step] = e.At.Truncate(time.Second)
 		}
 	}
 	var steps []Step
@@ -106,9 +106,9 @@ func Steps(j api.Job, events []api.Event) ([]Step, error) {
 		for _, span := range j.Past {
 			if span.Step == i+1 {
 				if begin.IsZero() {
-					begin = span.Start
+					begin = span.Start.Truncate(time.Second)
 				}
-				end = span.End
+				end = span.End.Truncate(time.Second)
 			}
 		}
 		if begin.IsZero() || end.IsZero() {
@@ -119,8 +119,8 @@ func Steps(j api.Job, events []api.Event) ([]Step, error) {
 		if s.ByApplication = told && !ended.After(end) && ended.After(begin); !s.ByApplication {
 			ended = end
 		}
-		s.Lasted = max(int64(ended.Sub(begin).Round(time.Second)/time.Second), 1)
-		s.Idled = int64(end.Sub(ended).Round(time.Second) / time.Second)
+		s.Lasted = max(int64(ended.Sub(begin)/time.Second), 1)
+		s.Idled = int64(end.Sub(ended) / time.Second)
 		steps = append(steps, s)
 	}
 	if len(steps) == 0 {

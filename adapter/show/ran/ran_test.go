@@ -39,6 +39,13 @@ func TestProfileThatFits(t *testing.T) {
 			t.Errorf("with %d %%: %v, %v, want %s", margin, got, err, want)
 		}
 	}
+	live, events := run(500, 0, 1700)
+	live.Past[0].Start = live.Past[0].Start.Add(700 * time.Millisecond)
+	live.Past[1].End = live.Past[1].End.Add(900 * time.Millisecond)
+	events[1].At = events[1].At.Add(300 * time.Millisecond)
+	if steps, err := Steps(live, events); err != nil || !slices.Equal(steps, runs[1]) {
+		t.Errorf("as the sidecar has it before the database: %v, %v, want %v", steps, err, runs[1])
+	}
 	one, _ := run(1, 1, 1)
 	one.Past = one.Past[:1]
 	short, err := Steps(one, nil)
