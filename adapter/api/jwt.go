@@ -128,15 +128,16 @@ func mac(key []byte, text string) []byte {
 	return h.Sum(nil)
 }
 
-// tokenProof proves that a caller has a signature, for one request at one time.
-func tokenProof(signature []byte, at int64, nonce string, t target) string {
-	return hex.EncodeToString(mac(signature, strings.Join([]string{tokenUse, strconv.FormatInt(at, 10), nonce, t.request()}, "\n")))
+// tokenProof proves that a caller has a signature, for one request at one time. It covers the time as it is written: in
+// another form, the credential would count once more.
+func tokenProof(signature []byte, at, nonce string, t target) string {
+	return hex.EncodeToString(mac(signature, strings.Join([]string{tokenUse, at, nonce, t.request()}, "\n")))
 }
 
 // tokenCredential returns what proves a request.
 func tokenCredential(public string, signature []byte, now time.Time, t target) string {
-	nonce := rand.Text()
-	return strings.Join([]string{public, strconv.FormatInt(now.Unix(), 10), nonce, tokenProof(signature, now.Unix(), nonce, t)}, ":")
+	at, nonce := strconv.FormatInt(now.Unix(), 10), rand.Text()
+	return strings.Join([]string{public, at, nonce, tokenProof(signature, at, nonce, t)}, ":")
 }
 
 // isToken reports whether a text has the form of such a credential.
@@ -166,7 +167,7 @@ func (a *authenticator) openToken(r *http.Request, credential string, body []byt
 	}
 	signature, proved := mac(key, parts[0]), false
 	for _, t := range targets {
-		if hmac.Equal([]byte(parts[3]), []byte(tokenProof(signature, at, parts[2], t))) {
+		if hmac.Equal([]byte(parts[3]), []byte(tokenProof(signature, parts[1], parts[2], t))) {
 			proved = true
 			if sl, ok := r.Context().Value(sealKey{}).(*seal); ok {
 				*sl = seal{target: t, credential: credential, key: signature}

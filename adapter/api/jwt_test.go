@@ -110,7 +110,7 @@ func TestToken(t *testing.T) {
 		t.Error("the token's signature is sent")
 	}
 	for _, c := range []struct{ name, authorization, want string }{
-		{"once", once, `"ready":true`}, {"twice", once, "has been used before"},
+		{"once", once, `"ready":true`}, {"twice", once, "has been used before"}, {"with its time in another form", strings.Replace(once, ":", ":0", 1), "was not made for"},
 		{"for another server", at(now, "192.0.2.1:341", body), "was not made for"}, {"for another body", at(now, r.tcp, `{"from":2}`), "was not made for"},
 		{"old", at(now.Add(-time.Hour), r.tcp, body), "at most 1m0s is accepted"}, {"early", at(now.Add(time.Hour), r.tcp, body), "at most 1m0s is accepted"},
 		{"as it is", "Bearer " + good, "a bearer token is not accepted"}, {"in parts", tokenScheme + " a:b:c", "not a credential by token"},
