@@ -56,7 +56,7 @@ func (a *authenticator) authenticate(r *http.Request, body []byte) (caller, erro
 	if err != nil {
 		return c, err
 	}
-	if a.seen.used(credential, time.Now(), 2*a.maxAge) {
+	if a.seen.used(credential, time.Now(), 2*a.maxAge) { // the caller's clock may be ahead by maxAge
 		return c, Errorf(ErrDenied, "the credential has been used before")
 	}
 	if err := claimed(r.Context(), c.uid); err != nil {

@@ -82,6 +82,10 @@ func TestOpenedBySystemd(t *testing.T) {
 	if r.since.Load() != nil {
 		t.Error("clients that connected while the sidecar was away are refused, though the port was its own")
 	}
+	tokens := &Server{Log: r.Log, Opened: []net.Listener{l}, Tokens: &Keys{}} // no munged remembers what the sidecar before has answered
+	if err := tokens.Listen(); err != nil || tokens.since.Load() == nil {
+		t.Errorf("requests by token that were made before the start are accepted (%v)", err)
+	}
 }
 
 func TestListening(t *testing.T) {

@@ -85,7 +85,7 @@ type Server struct {
 	// for none.
 	Page http.Handler
 
-	since       atomic.Pointer[time.Time] // when it began to listen on TCP, by a clock that is never set; nil if no other process could have had the address before
+	since       atomic.Pointer[time.Time] // when it began to listen on TCP, by a clock that is never set; nil if no other process could have had the address before, and munged alone remembers credentials
 	sharing     sync.Once
 	shares      *shares       // by share
 	socket      net.Listener  // nil: none
@@ -116,7 +116,7 @@ func (s *Server) Listen() error {
 		s.close()
 		return fmt.Errorf("api: listen on %s: %w", s.TCP, err)
 	}
-	if len(s.Opened) == 0 {
+	if len(s.Opened) == 0 || s.Tokens != nil {
 		s.beganToListen()
 	}
 	return nil
