@@ -36,7 +36,8 @@ func Account(name string) (*syscall.Credential, error) {
 }
 
 // Self bounds this process's memory, and leaves it only system calls on what it has open: it opens no file, makes no connection, starts no
-// program, and signals, traces, or limits no other process, whatever account it has. Open listeners go on accepting.
+// program, and signals, traces, or limits no other process, whatever account it has. Open listeners go on accepting, and
+// it cannot close them to others that have them, too.
 func Self(memory int64) error {
 	debug.SetMemoryLimit(memory / 2)
 	err := errors.Join(
@@ -65,9 +66,8 @@ var arches = map[string]uint32{"amd64": unix.AUDIT_ARCH_X86_64, "arm64": unix.AU
 
 // allowed lists what the runtimes of Go and C and net/http need.
 var allowed = []uint32{
-	unix.SYS_READ, unix.SYS_READV, unix.SYS_WRITE, unix.SYS_WRITEV, unix.SYS_PREAD64, unix.SYS_CLOSE, unix.SYS_FSTAT, unix.SYS_LSEEK, unix.SYS_FCNTL,
-	unix.SYS_ACCEPT, unix.SYS_ACCEPT4, unix.SYS_GETSOCKNAME, unix.SYS_GETPEERNAME, unix.SYS_GETSOCKOPT, unix.SYS_SETSOCKOPT, unix.SYS_SHUTDOWN,
-	unix.SYS_SENDTO, unix.SYS_RECVFROM, unix.SYS_SENDMSG, unix.SYS_RECVMSG,
+	unix.SYS_READ, unix.SYS_READV, unix.SYS_WRITE, unix.SYS_WRITEV, unix.SYS_PREAD64, unix.SYS_CLOSE, unix.SYS_FSTAT, unix.SYS_LSEEK,
+	unix.SYS_ACCEPT, unix.SYS_ACCEPT4, unix.SYS_GETSOCKNAME, unix.SYS_GETPEERNAME, unix.SYS_GETSOCKOPT, unix.SYS_SETSOCKOPT, unix.SYS_RECVFROM, unix.SYS_RECVMSG,
 	unix.SYS_EPOLL_CREATE1, unix.SYS_EPOLL_CTL, unix.SYS_EPOLL_PWAIT, unix.SYS_EVENTFD2, unix.SYS_PIPE2, unix.SYS_PPOLL,
 	unix.SYS_MMAP, unix.SYS_MPROTECT, unix.SYS_MUNMAP, unix.SYS_MREMAP, unix.SYS_MADVISE, unix.SYS_BRK,
 	unix.SYS_FUTEX, unix.SYS_SCHED_YIELD, unix.SYS_SCHED_GETAFFINITY, unix.SYS_NANOSLEEP, unix.SYS_CLOCK_NANOSLEEP, unix.SYS_CLOCK_GETTIME,
@@ -79,7 +79,7 @@ var allowed = []uint32{
 // filter returns the program that the kernel runs at each system call.
 func filter(arch, pid uint32) []unix.SockFilter {
 	const (
-		number, architecture, argument = 0, 4, 16 // in struct seccomp_data; the low half of the first argument
+		number, architecture, argument = 0, 4, 16 // in struct seccomp_data; the low half of the first argument, eight bytes before the next
 		refuse                         = unix.SECCOMP_RET_ERRNO | uint32(unix.EPERM)
 	)
 	load := func(at uint32) unix.SockFilter {
@@ -90,15 +90,28 @@ func filter(arch, pid uint32) []unix.SockFilter {
 	}
 	answer := func(k uint32) unix.SockFilter { return unix.SockFilter{Code: unix.BPF_RET | unix.BPF_K, K: k} }
 	threads := unix.SockFilter{Code: unix.BPF_JMP | unix.BPF_JSET | unix.BPF_K, K: unix.CLONE_THREAD, Jf: 1}
+	noConnect := unix.SockFilter{Code: unix.BPF_JMP | unix.BPF_JSET | unix.BPF_K, K: unix.MSG_FASTOPEN, Jt: 1}
 
 	all := []unix.SockFilter{load(architecture), {Code: unix.BPF_JMP | unix.BPF_JEQ | unix.BPF_K, K: arch, Jt: 1}, answer(refuse), load(number)}
 	for _, call := range allowed {
 		all = append(all, equal(call, 1), answer(unix.SECCOMP_RET_ALLOW))
 	}
+	// some allows a call if one of the tests of an argument succeeds; each skips what follows it otherwise.
+	some := func(call, of uint32, tests ...unix.SockFilter) {
+		all = append(all, equal(call, uint8(2*len(tests)+2)), load(argument+8*of))
+		for _, test := range tests {
+			all = append(all, test, answer(unix.SECCOMP_RET_ALLOW))
+		}
+		all = append(all, answer(refuse))
+	}
+	some(unix.SYS_CLONE, 0, threads)
+	some(unix.SYS_TGKILL, 0, equal(pid, 1)) // Go interrupts its own threads
+	some(unix.SYS_PRLIMIT64, 0, equal(0, 1))
+	some(unix.SYS_FCNTL, 1, equal(unix.F_DUPFD_CLOEXEC, 1), equal(unix.F_GETFD, 1), equal(unix.F_SETFD, 1), equal(unix.F_GETFL, 1), equal(unix.F_SETFL, 1)) // F_SETOWN has the kernel send signals
+	some(unix.SYS_SHUTDOWN, 1, equal(unix.SHUT_WR, 1))
+	some(unix.SYS_SENDTO, 3, noConnect)
+	some(unix.SYS_SENDMSG, 2, noConnect)
 	return append(all,
-		equal(unix.SYS_CLONE, 4), load(argument), threads, answer(unix.SECCOMP_RET_ALLOW), answer(refuse),
-		equal(unix.SYS_TGKILL, 4), load(argument), equal(pid, 1), answer(unix.SECCOMP_RET_ALLOW), answer(refuse), // Go interrupts its own threads
-		equal(unix.SYS_PRLIMIT64, 4), load(argument), equal(0, 1), answer(unix.SECCOMP_RET_ALLOW), answer(refuse),
 		equal(unix.SYS_CLONE3, 1), answer(unix.SECCOMP_RET_ERRNO|uint32(unix.ENOSYS)), // then the C library calls clone
 		answer(refuse))
 }

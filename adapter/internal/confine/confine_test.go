@@ -15,12 +15,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
+const firstFile = 3 // of those that a process is given
+
 // TestMain is also the confined process, which serves on the listener that it is given.
 func TestMain(m *testing.M) {
 	if os.Getenv("CONFINED") == "" {
 		os.Exit(m.Run())
 	}
-	l, err := net.FileListener(os.NewFile(3, "listener"))
+	l, err := net.FileListener(os.NewFile(firstFile, "listener"))
 	if err == nil {
 		err = Self(512 << 20)
 	}
@@ -64,6 +66,25 @@ func tried(what string) error {
 	case "/root":
 		return unix.Setuid(0)
 	}
+	return misused(what, parent)
+}
+
+// misused returns how an attempt on the listener ends.
+func misused(how string, parent int) error {
+	switch how {
+	case "/owner": // then the kernel signals the owner
+		_, err := unix.FcntlInt(firstFile, unix.F_SETOWN, parent)
+		return err
+	case "/signal": // SIGKILL in place of SIGIO
+		_, err := unix.FcntlInt(firstFile, unix.F_SETSIG, int(unix.SIGKILL))
+		return err
+	case "/shut": // the listener, which the next process of the port gets, too
+		return unix.Shutdown(firstFile, unix.SHUT_RDWR)
+	case "/open": // a connection, without connect
+		return unix.Sendto(firstFile, []byte("x"), unix.MSG_FASTOPEN, &unix.SockaddrInet4{Port: 1, Addr: [4]byte{127, 0, 0, 1}})
+	case "/message":
+		return unix.Sendmsg(firstFile, []byte("x"), nil, &unix.SockaddrInet4{Port: 1, Addr: [4]byte{127, 0, 0, 1}}, unix.MSG_FASTOPEN)
+	}
 	return nil
 }
 
@@ -103,7 +124,7 @@ func TestSelf(t *testing.T) {
 			t.Fatal(a)
 		}
 	}
-	for _, what := range []string{"/read", "/write", "/remove", "/dial", "/listen", "/exec", "/fork", "/kill", "/thread", "/trace", "/limit", "/root"} {
+	for _, what := range []string{"/read", "/write", "/remove", "/dial", "/listen", "/exec", "/fork", "/kill", "/thread", "/trace", "/limit", "/root", "/owner", "/signal", "/open", "/message", "/shut"} {
 		if a := get(what); !strings.Contains(a, "not permitted") {
 			t.Errorf("%s: %s", what, a)
 		}
