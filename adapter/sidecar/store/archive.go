@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"net/url"
 	"os"
@@ -206,7 +207,11 @@ func Restore(ctx context.Context, path, from string, now time.Time) (aside strin
 	if err := checkPlace(dir); err != nil {
 		return "", e, err
 	}
-	lease, err := lock(path + ".lease")
+	var lease *Lease
+	err = asOwner(dir, func() (err error) {
+		lease, err = lock(path + ".lease")
+		return err
+	})
 	if err != nil {
 		return "", e, err
 	}
@@ -214,40 +219,68 @@ func Restore(ctx context.Context, path, from string, now time.Time) (aside strin
 		return "", e, fmt.Errorf("%s: %w: stop it first (systemctl stop evoslurmd)", path, ErrInUse)
 	}
 	defer func() { _ = lease.Release() }()
-	f, e, err := copied(ctx, from, dir)
+	own, err := os.MkdirTemp("", "evoslurm")
 	if err != nil {
 		return "", e, err
 	}
+	defer os.RemoveAll(own)
+	f, e, err := copied(ctx, from, own)
+	if err != nil {
+		return "", e, err
+	}
+	defer func() { _ = f.Cleanup() }()
+	err = asOwner(dir, func() (err error) {
+		aside, err = place(f, path, now)
+		return err
+	})
+	return aside, e, err
+}
+
+// asOwner runs f with the rights of a folder's owner. Root, who restores for the sidecar's account, would else follow
+// links that the account has made there.
+func asOwner(dir string, f func() error) error {
+	info, err := os.Stat(dir)
+	if err != nil {
+		return err
+	}
+	owner, ok := info.Sys().(*syscall.Stat_t)
+	if !ok || os.Geteuid() != 0 || owner.Uid == 0 {
+		return f()
+	}
+	group := os.Getegid()
+	if err := errors.Join(syscall.Setegid(int(owner.Gid)), syscall.Seteuid(int(owner.Uid))); err != nil {
+		return err
+	}
+	err = f()
+	return errors.Join(err, syscall.Seteuid(0), syscall.Setegid(group))
+}
+
+// place copies a file into the place of a database, which it moves aside.
+func place(from io.Reader, path string, now time.Time) (aside string, err error) {
+	dir := filepath.Dir(path)
+	f, err := renameio.NewPendingFile(path, renameio.WithTempDir(dir), renameio.WithStaticPermissions(0o600))
+	if err != nil {
+		return "", err
+	}
 	defer func() { _ = f.Cleanup() }() // nothing after it was renamed
-	for _, file := range []string{f.Name(), path + ".lease"} {
-		if err := giveTo(file, dir); err != nil {
-			return "", e, err
-		}
+	if _, err := io.Copy(f, from); err != nil {
+		return "", err
 	}
 	if _, err := os.Lstat(path); err == nil {
 		aside = path + ".replaced-" + now.UTC().Format("20060102T150405.000Z")
 		for _, suffix := range []string{"-wal", "-shm"} { // of the old one: with the new one they would spoil it
 			if err := os.Rename(path+suffix, aside+suffix); err != nil && !errors.Is(err, fs.ErrNotExist) {
-				return "", e, err
+				return "", err
 			}
 		}
 		if err := os.Link(path, aside); err != nil {
-			return "", e, err
+			return "", err
 		}
 	}
-	if err := os.Rename(f.Name(), path); err != nil {
-		return aside, e, err
+	if err := f.CloseAtomicallyReplace(); err != nil {
+		return aside, err
 	}
-	return aside, e, syncFolder(dir)
-}
-
-// giveTo gives a file to the owner of a folder, in which root makes it for the sidecar's account.
-func giveTo(file, dir string) error {
-	info, err := os.Stat(dir)
-	if owner, ok := info.Sys().(*syscall.Stat_t); err == nil && ok && os.Geteuid() == 0 {
-		err = os.Chown(file, int(owner.Uid), int(owner.Gid))
-	}
-	return err
+	return aside, syncFolder(dir)
 }
 
 // syncFolder has the names in a folder outlive a power cut.

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -77,6 +78,40 @@ func TestRestore(t *testing.T) {
 	}
 	if jobs, err := open(t, s.path).ActiveJobs(t.Context()); err != nil || len(jobs) != 1 {
 		t.Errorf("%d jobs, %v", len(jobs), err)
+	}
+}
+
+// TestRestoreAmongLinks checks that root, who restores for the sidecar's account, follows no link of that account.
+func TestRestoreAmongLinks(t *testing.T) {
+	const account = 65534
+	s, lease, kept := backedUp(t)
+	if err := errors.Join(s.Close(), lease.Release()); err != nil {
+		t.Fatal(err)
+	}
+	dir, err := os.MkdirTemp("", "restore") // unlike t.TempDir, others may pass its parent
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	path, victim := filepath.Join(dir, "evoslurm.db"), filepath.Join(t.TempDir(), "victim")
+	if err := errors.Join(os.Chmod(filepath.Dir(filepath.Dir(victim)), 0o755), os.WriteFile(victim, nil, 0o600), os.Chown(dir, account, account), os.Symlink(victim, path+".lease")); err != nil {
+		t.Fatal(err)
+	}
+	owner := func(file string) uint32 {
+		info, err := os.Stat(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return info.Sys().(*syscall.Stat_t).Uid
+	}
+	if _, _, err := Restore(t.Context(), path, kept, time.Now()); !errors.Is(err, fs.ErrPermission) || owner(victim) != 0 {
+		t.Errorf("%v; the file that the link names belongs to %d", err, owner(victim))
+	}
+	if err := os.Remove(path + ".lease"); err != nil {
+		t.Fatal(err)
+	}
+	if _, e, err := Restore(t.Context(), path, kept, time.Now()); err != nil || e.Jobs != 1 || owner(path) != account || owner(path+".lease") != account || os.Geteuid() != 0 {
+		t.Errorf("%+v, %v, as %d", e, err, os.Geteuid())
 	}
 }
 
