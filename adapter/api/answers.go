@@ -23,7 +23,8 @@ type front struct {
 // handle answers a request by a handler, and proves the answer.
 func (f *front) handle(w http.ResponseWriter, r *http.Request, h handler) {
 	r = sealed(r)
-	v, err := f.answer(w, r, h)
+	v, leave, err := f.answer(w, r, h)
+	defer leave() // once the caller has read the answer
 	if err != nil {
 		f.refuse(w, r, err)
 		return
@@ -31,39 +32,37 @@ func (f *front) handle(w http.ResponseWriter, r *http.Request, h handler) {
 	f.reply(w, r, http.StatusOK, v)
 }
 
-// answer reads and authenticates a request and has h answer it. What h does besides
+// answer reads and authenticates a request and has h answer it. It counts as the caller's until leave is called. What h does besides
 // waiting is bounded by backendTimeout; next sets its own bound.
-func (f *front) answer(w http.ResponseWriter, r *http.Request, h handler) (any, error) {
+func (f *front) answer(w http.ResponseWriter, r *http.Request, h handler) (v any, leave func(), err error) {
+	leave = func() {}
 	body, free, err := f.shares.readBody(w, r, f.rights.acts, false)
 	if err != nil {
 		if r.ProtoMajor == 1 {
 			w.Header().Set("Connection", "close") // the body is not read; a Doorman's line stays
 		}
-		return nil, err
+		return nil, leave, err
 	}
 	defer free()
 	// The deadline was for the request; left set, it would end the wait of next.
 	if err := http.NewResponseController(w).SetReadDeadline(time.Time{}); err != nil {
-		return nil, err
+		return nil, leave, err
 	}
 	c, err := f.auth.authenticate(r, body)
 	if err != nil {
-		return nil, &refusal{caller: c, err: err}
+		return nil, leave, &refusal{caller: c, err: err}
 	}
-	leave, err := f.shares.enter(c, callerOf(r))
-	if err != nil {
-		return nil, &refusal{caller: c, err: err}
+	if leave, err = f.shares.enter(c, callerOf(r)); err != nil {
+		return nil, leave, &refusal{caller: c, err: err}
 	}
-	defer leave()
 	ctx := r.Context()
 	if c.known {
 		ctx = context.WithValue(ctx, callerKey{}, c.uid)
 	}
-	v, err := h(ctx, request{Request: r, caller: c, body: body, leave: leave})
-	if err != nil {
-		return nil, &refusal{caller: c, err: err}
+	if v, err = h(ctx, request{Request: r, caller: c, body: body, leave: leave}); err != nil {
+		return nil, leave, &refusal{caller: c, err: err}
 	}
-	return v, nil
+	return v, leave, nil
 }
 
 // refusal records the refused caller, for the log.

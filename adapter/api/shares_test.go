@@ -237,6 +237,46 @@ func TestRequestsByUser(t *testing.T) {
 	}
 }
 
+// reader is a caller who reads the answer only once it is let.
+type reader struct {
+	*httptest.ResponseRecorder
+	begun chan struct{}
+	goOn  chan struct{}
+}
+
+func (r reader) SetReadDeadline(time.Time) error { return nil }
+
+func (r reader) Write(b []byte) (int, error) {
+	r.begun <- struct{}{}
+	<-r.goOn
+	return r.ResponseRecorder.Write(b)
+}
+
+// TestSlowReaders checks that an answer counts as its caller's until it is read: the sidecar keeps it meanwhile.
+func TestSlowReaders(t *testing.T) {
+	s := &Server{Log: logrus.New()}
+	f := &front{auth: s.authenticator(), shares: s.share(), rights: s.rights(), log: s.Log}
+	begun, goOn := make(chan struct{}, 2*itsRequests), make(chan struct{})
+	ask := func() *httptest.ResponseRecorder {
+		w := reader{httptest.NewRecorder(), begun, goOn}
+		f.handle(w, httptest.NewRequest(http.MethodGet, "/v1/jobs", http.NoBody), func(context.Context, request) (any, error) { return "jobs", nil })
+		return w.ResponseRecorder
+	}
+	var all sync.WaitGroup
+	for range itsRequests {
+		all.Go(func() { ask() })
+	}
+	await(t, itsRequests, begun, nil)
+	time.AfterFunc(100*time.Millisecond, func() { close(goOn) })
+	if got := ask(); got.Code != http.StatusServiceUnavailable {
+		t.Errorf("beyond what a caller may have: %d", got.Code)
+	}
+	all.Wait()
+	if got := ask(); got.Code != http.StatusOK {
+		t.Errorf("afterwards: %d", got.Code)
+	}
+}
+
 // TestRates checks a burst, then requests at the refill rate, and that idle callers are forgotten.
 func TestRates(t *testing.T) {
 	r := rates[int]{perSecond: 2, burst: 3}
