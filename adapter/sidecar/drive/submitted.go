@@ -28,6 +28,11 @@ func (g *growth) submitted(ctx context.Context) (slurmctl.Job, error) {
 		if reason, pending := strings.CutPrefix(g.Refusal, api.PendingRefusal); pending {
 			return slurmctl.Job{}, &slurmctl.PendingError{Reason: reason, Err: refused}
 		}
+		for _, outage := range []error{slurmctl.ErrUnreachable, slurmctl.ErrNoSlurmdbd, slurmctl.ErrDBIndex} {
+			if errors.Is(refused, outage) { // slurmctld has just answered, and an outage is waited for without end
+				return slurmctl.Job{}, errors.New(refused.Error())
+			}
+		}
 		return slurmctl.Job{}, refused
 	}
 	k := slices.MinFunc(all, func(a, b slurmctl.Job) int { return int(a.ID) - int(b.ID) })

@@ -49,6 +49,7 @@ func TestSubmitted(t *testing.T) {
 		"ended again":                    {jobs: []slurmctl.Job{with(func(k *slurmctl.Job) { k.State = slurmctl.Cancelled })}, want: "did not submit"},
 		"refused":                        {refusal: "salloc: Job submit/allocate failed: Requested node configuration is not available", want: "reports: salloc"},
 		"at a limit":                     {refusal: "Job submit/allocate failed: Job violates accounting/QOS policy (x); y", want: "policy", limited: true},
+		"in an outage":                   {refusal: "salloc: error: Unable to contact slurm controller (connect failure)", want: "Unable to contact"},
 		"pending at a limit":             {refusal: api.PendingRefusal + "AssocGrpNodeLimit", want: "AssocGrpNodeLimit", limited: true},
 		"beside the hold":                {jobs: []slurmctl.Job{with(func(k *slurmctl.Job) { k.Reservation = "" })}, want: "was to bring", cancels: 1},
 		"on fewer nodes":                 {jobs: []slurmctl.Job{with(func(k *slurmctl.Job) { k.NodeList = []string{"n3"} })}, want: "was to bring", cancels: 1},
@@ -59,6 +60,9 @@ func TestSubmitted(t *testing.T) {
 		k, err := g.submitted(t.Context())
 		if (c.want == "") != (err == nil && k.ID == 9) || err != nil && !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: job %d, %v; want %q", name, k.ID, err, c.want)
+		}
+		if errors.Is(err, slurmctl.ErrUnreachable) {
+			t.Errorf("%s: a user's word makes an outage of slurmctld, which is waited for without end: %v", name, err)
 		}
 		if _, limited := slurmctl.Limited(err); limited != c.limited || len(slurm.cancelled) != c.cancels {
 			t.Errorf("%s: limited %v, cancelled %v (%v)", name, limited, slurm.cancelled, errors.Unwrap(err))
