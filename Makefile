@@ -33,6 +33,8 @@ LIVE        ?= TestHour|TestESP
 LIVEFLAGS   ?=
 SITESFLAGS  ?=
 ATTACK      ?=
+# What the sidecar of make crash and make hostile runs as: root, slurm (SlurmUser), or operator.
+ACCOUNT     ?= root
 OBSERVEFLAGS ?=
 SEEDS       ?= 20
 SEED        ?= 1
@@ -104,8 +106,8 @@ $(GOLANGCI_LINT):
 	mv bin/tools/golangci-lint $@
 
 .PHONY: crash
-crash: deps ## kill the sidecar at every numbered point of every scenario, and slurmctld beside a backup, on a real Slurm (half an hour)
-	go test -run 'TestCrashPoints|TestBackup' -v -count=1 -parallel 4 -timeout 180m ./adapter/trials/crash -crash.full
+crash: deps ## kill the sidecar at every numbered point of every scenario, and slurmctld beside a backup, on a real Slurm (half an hour; ACCOUNT=root, slurm, or operator)
+	go test -run 'TestCrashPoints|TestBackup' -v -count=1 -parallel 4 -timeout 180m ./adapter/trials/crash -crash.full -crash.account=$(ACCOUNT)
 
 .PHONY: takeover
 takeover: deps ## kill, stop, and cut off the sidecar that acts, beside one on another host, in the middle of starts, growths, and shrinks (20 minutes)
@@ -162,7 +164,7 @@ fuzz: build-deps ## fuzz every parser for a short while (FUZZTIME=10s)
 	done
 
 .PHONY: matrix
-matrix: deps ## try every operation on Debian's Slurm 20.11 to 26.05 (MATRIXFLAGS=--only=24.11, --full)
+matrix: deps ## try every operation on Debian's Slurm 20.11 to 26.05 (MATRIXFLAGS=--only=24.11, --accounts, --full)
 	go run ./adapter/trials/matrix/evosmatrix $(MATRIXFLAGS)
 
 .PHONY: sites
@@ -170,8 +172,8 @@ sites: deps ## run evolving jobs on the configurations of real sites, with a tab
 	go test -run '^TestSites$$' -v -count=1 -timeout 60m ./adapter/trials/sites -args -sites.all -sites.root $(CURDIR) $(SITESFLAGS)
 
 .PHONY: hostile
-hostile: deps ## an ordinary user attacks the sidecar of a private Slurm, one attack after another (15 minutes; ATTACK=impostor)
-	go test -run '^TestHostile$$/$(ATTACK)' -v -count=1 -timeout 60m ./adapter/trials/hostile -args -hostile.all
+hostile: deps ## an ordinary user attacks the sidecar of a private Slurm, one attack after another (15 minutes; ATTACK=impostor, ACCOUNT=root, slurm, or operator)
+	go test -run '^TestHostile$$/$(ATTACK)' -v -count=1 -timeout 60m ./adapter/trials/hostile -args -hostile.all -hostile.account=$(ACCOUNT)
 
 .PHONY: load
 load: deps ## put the sidecar under load for a quarter of an hour: 1,000 real nodes, 11,000 jobs

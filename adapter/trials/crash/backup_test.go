@@ -61,7 +61,7 @@ func TestBackup(t *testing.T) {
 // failOver runs a job during whose growth the first slurmctld goes.
 func (s *site) failOver(drive drivemode.Mode, goes func(*site) error) error {
 	time.Sleep(stateSaved) // of the job before
-	name, script, grows := s.name("failover"), enduring, isCommand("salloc")
+	name, script, grows := s.name("failover"), enduring, s.growing
 	if drive == drivemode.Chain {
 		script, grows = slowLink, hasArg("StartTime=")
 	} else {

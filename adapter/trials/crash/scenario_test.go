@@ -116,7 +116,7 @@ func (s *site) cancelInGrowth() error {
 	asked := make(chan struct{}, 1)
 	s.control.mu.Lock()
 	s.control.watch = func(q crash.Question) {
-		if len(q.Args) > 0 && q.Args[0] == "salloc" {
+		if len(q.Args) > 0 && s.growing(q.Args) {
 			select {
 			case asked <- struct{}{}:
 			default:

@@ -2,11 +2,10 @@ package crash_test
 
 import (
 	"context"
-	"errors"
+	"flag"
 	"fmt"
 	"os"
 	"os/exec"
-	"os/user"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -23,8 +22,11 @@ import (
 	"github.com/evoslurm/evoslurm/slurmctl/slurmtest"
 )
 
-// bin is the folder of the commands, built once.
-var bin string
+var (
+	bin string // folder of the commands, built once
+
+	account = flag.String("crash.account", "root", "the sidecar's account: root, slurm, or operator")
+)
 
 func TestMain(m *testing.M) {
 	if err := rig.AtOnce(6); err != nil {
@@ -43,8 +45,8 @@ type site struct {
 	*rig.Rig
 	t       *testing.T
 	control *control
-	more    []string       // of the sidecar's environment
-	account *slurmctl.User // of the sidecar; nil: root
+	more    []string // of the sidecar's environment
+	account rig.Account
 	log     *os.File
 
 	mu      sync.Mutex
@@ -63,9 +65,14 @@ func newSite(t *testing.T, options slurmtest.Options, extra string) *site {
 	t.Helper()
 	s := &site{t: t}
 	var err error
-	const paces = "poll_interval: 250ms\nmargin: 1s\n"
+	s.account, err = rig.FindAccount(*account)
+	s.must(err)
+	options.Accounting = options.Accounting || s.account.Operator
+	paces := "poll_interval: 250ms\nmargin: 1s\n" + s.account.Configuration()
 	s.Rig, err = rig.New(slurmtest.Start(t, options), bin, paces)
 	s.must(err)
+	s.must(s.account.Promote(s.Cluster))
+	s.must(s.account.Own(s.Dir + "/run"))
 	s.must(os.Mkdir(s.Dir+"/slurm", 0o755))
 	for _, name := range shimmed {
 		s.must(os.Symlink(bin+"/slurmshim", s.Dir+"/slurm/"+name))
@@ -98,34 +105,28 @@ func (s *site) sidecar() *exec.Cmd {
 	cmd.Env = slices.Concat(os.Environ(), s.Env(), []string{crash.SocketVariable + "=" + s.Dir + "/slurm/" + crash.SocketName}, s.more)
 	cmd.Stderr = s.log
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
-	if u := s.account; u != nil {
-		cmd.SysProcAttr.Credential = &syscall.Credential{Uid: u.UID, Gid: u.GID, Groups: u.Groups}
-	}
+	s.account.Become(cmd)
 	return cmd
 }
 
-// asSlurmUser has the sidecar run as SlurmUser if so.
-func (s *site) asSlurmUser(so bool) {
+// notRoot has the sidecar run as SlurmUser if so, in place of root.
+func (s *site) notRoot(so bool) {
 	s.t.Helper()
-	if !so {
-		return
+	if so && s.account.User == nil {
+		var err error
+		s.account, err = rig.FindAccount("slurm")
+		s.must(err)
+		s.must(s.account.Own(s.Dir + "/run"))
 	}
-	found, err := user.Lookup("slurm")
-	s.must(err)
-	uid, err := strconv.ParseUint(found.Uid, 10, 32)
-	s.must(err)
-	s.account, err = slurmctl.LookupUser(uint32(uid))
-	s.must(err)
-	s.must(s.own("run"))
 }
 
-// own makes a folder for the sidecar's account.
-func (s *site) own(name string) error {
-	if s.account == nil {
-		return nil
+// growing matches the command that has the expander of the second step submitted: salloc, or what opens the hold to the
+// job's user, whose process then runs salloc.
+func (s *site) growing(args []string) bool {
+	has := func(part string) bool {
+		return slices.ContainsFunc(args, func(a string) bool { return strings.Contains(a, part) })
 	}
-	path := filepath.Join(s.Dir, name)
-	return errors.Join(os.Mkdir(path, 0o755), os.Chown(path, int(s.account.UID), int(s.account.GID)))
+	return args[0] == "salloc" || s.account.User != nil && has("ReservationName=evo_") && has("_2_") && has("Users="+s.Cluster.Users()[0].Name)
 }
 
 // start starts the sidecar, and again whenever it ends before stop.
@@ -318,7 +319,7 @@ func (s *site) status() (api.Status, error) {
 	if err != nil {
 		return api.Status{}, err
 	}
-	client.Trusts = func(context.Context, uint32) (bool, error) { return s.account != nil, nil }
+	client.Trusts = func(context.Context, uint32) (bool, error) { return s.account.User != nil, nil }
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	return client.Status(ctx)

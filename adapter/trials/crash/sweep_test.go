@@ -25,7 +25,7 @@ func TestCrashPoints(t *testing.T) {
 		t.Run(sc.name, func(t *testing.T) {
 			t.Parallel()
 			s := newSite(t, sc.options, "")
-			s.asSlurmUser(sc.name == byTheJob)
+			s.notRoot(sc.name == byTheJob)
 			s.occupy()
 			points, _, err := s.try(sc, 0)
 			if err != nil {
@@ -74,7 +74,7 @@ func someTried(t *testing.T, tried, after int) {
 // many points there were, and what the n-th was.
 func (s *site) try(sc scenario, n int) (points int, hit string, err error) {
 	s.must(os.RemoveAll(s.Dir + "/db"))
-	s.must(s.own("db"))
+	s.must(s.account.Own(s.Dir + "/db"))
 	s.must(s.log.Truncate(0))
 	s.control.arm(n)
 	s.start()

@@ -24,7 +24,8 @@ import (
 var (
 	bin string // folder of the commands, built once
 
-	all = flag.Bool("hostile.all", false, "run every attack in a round of its own (default: the short ones, most of them at once)")
+	all     = flag.Bool("hostile.all", false, "run every attack in a round of its own (default: the short ones, most of them at once)")
+	account = flag.String("hostile.account", "root", "the sidecar's account: root, slurm, or operator")
 )
 
 func TestMain(m *testing.M) {
@@ -72,10 +73,11 @@ type attack struct {
 // field is a cluster with a sidecar under attack.
 type field struct {
 	*rig.Rig
-	t      *testing.T
-	log    *os.File
-	quiet  time.Duration // longest wait for nodes without an attack
-	victim uint32        // the victim's evolving job
+	t       *testing.T
+	account rig.Account // the sidecar's
+	log     *os.File
+	quiet   time.Duration // longest wait for nodes without an attack
+	victim  uint32        // the victim's evolving job
 
 	page      string // address of the page
 	forwarder string // address of a forwarder, which the sidecar's configuration names
@@ -88,13 +90,17 @@ func newField(t *testing.T, options slurmtest.Options, more string) *field {
 	t.Helper()
 	f := &field{t: t}
 	var err error
-	f.Rig, err = rig.New(slurmtest.Start(t, options), bin, "poll_interval: 500ms\n"+more)
+	f.account, err = rig.FindAccount(*account)
 	f.must(err)
+	f.Rig, err = rig.New(slurmtest.Start(t, options), bin, "poll_interval: 500ms\n"+f.account.Configuration()+more)
+	f.must(err)
+	f.must(f.account.Promote(f.Cluster))
 	for _, address := range []*string{&f.page, &f.forwarder} {
 		*address, err = rig.FreeAddress()
 		f.must(err)
 	}
 	f.must(os.WriteFile(f.Dir+"/web.tokens", []byte(f.Cluster.Users()[victim].Name+" "+webToken), 0o600))
+	f.must(f.account.Own(f.Dir+"/web.tokens", f.Dir+"/db", f.Dir+"/run"))
 	for _, args := range [][]string{{"add", "qos", "spare"}, {"add", "qos", "rush", "preempt=spare"}, {"modify", "account", "proj", "set", "qos+=spare,rush"}} {
 		f.slurm("sacctmgr", append([]string{"-i"}, args...)...)
 	}
@@ -126,6 +132,7 @@ func (f *field) start() {
 	f.daemon.Env = append(append(os.Environ(), f.Env()...),
 		"EVOSLURM_WEB_LISTEN="+f.page, "EVOSLURM_WEB_TOKENS="+f.Dir+"/web.tokens", "EVOSLURM_LISTEN_FORWARDED="+f.forwarder)
 	f.daemon.Stderr = f.log
+	f.account.Become(f.daemon)
 	if err := f.daemon.Start(); err != nil {
 		f.t.Error(err)
 	}
