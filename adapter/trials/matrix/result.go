@@ -23,6 +23,16 @@ const (
 	Unreached Outcome = "not reached"
 )
 
+// The outcomes in the table of accounts: whether jobs grow and shrink in the drive mode beside a sidecar that runs as the
+// account, which is the Operation. Text tells what it cannot do.
+const (
+	Yes Outcome = "yes"
+	No  Outcome = "no"
+)
+
+// OfAccounts reports whether a result belongs to the table of accounts.
+func (r Result) OfAccounts() bool { return r.Outcome == Yes || r.Outcome == No }
+
 // Result is one operation on one Slurm.
 type Result struct {
 	Slurm     string  `json:"slurm"`  // version, e.g. "22.05.8"
@@ -53,8 +63,9 @@ type row struct{ drive, operation string }
 
 // WriteTable writes the results as a table in Markdown: a row for each operation
 // of each drive mode, in the order of the results, a column for each version and
-// select plugin, and below it what Slurm said where something did not pass.
-func WriteTable(w io.Writer, results []Result) error {
+// select plugin, and below it what Slurm said where something did not pass. The
+// operations' column has the heading what.
+func WriteTable(w io.Writer, what string, results []Result) error {
 	cells := map[row]map[column]Result{}
 	var rows []row
 	var columns []column
@@ -76,7 +87,7 @@ func WriteTable(w io.Writer, results []Result) error {
 		return cmp.Or(cmp.Compare(a.slurm, b.slurm), cmp.Compare(a.plugin, b.plugin))
 	})
 	var b strings.Builder
-	b.WriteString("| drive mode | operation |")
+	fmt.Fprintf(&b, "| drive mode | %s |", what)
 	for _, c := range columns {
 		fmt.Fprintf(&b, " %s %s |", c.slurm, c.plugin)
 	}
@@ -97,7 +108,11 @@ func WriteTable(w io.Writer, results []Result) error {
 					notes = append(notes, r.Text)
 					n = len(notes)
 				}
-				fmt.Fprintf(&b, " **%s** (%d) |", r.Outcome, n)
+				shown := "**" + r.Outcome + "**"
+				if r.Outcome == Yes {
+					shown = r.Outcome
+				}
+				fmt.Fprintf(&b, " %s (%d) |", shown, n)
 			}
 		}
 		b.WriteByte('\n')

@@ -16,12 +16,13 @@ func TestTable(t *testing.T) {
 {"slurm":"24.11.5","select":"linear","drive":"merge","operation":"grow","outcome":"refused","text":"no"}
 {"slurm":"22.05.8","select":"linear","drive":"commands","operation":"shrink","outcome":"passed"}
 {"slurm":"22.05.8","select":"linear","drive":"commands","operation":"merge","outcome":"failed","text":"no"}
+{"slurm":"24.11.5","select":"linear","drive":"merge","operation":"root","outcome":"yes","text":"no"}
 `))
 	if err != nil {
 		t.Fatal(err)
 	}
 	var b strings.Builder
-	if err := WriteTable(&b, results); err != nil {
+	if err := WriteTable(&b, "operation", results); err != nil {
 		t.Fatal(err)
 	}
 	want := `| drive mode | operation | 22.05.8 linear | 24.11.5 linear |
@@ -29,6 +30,7 @@ func TestTable(t *testing.T) {
 | commands | shrink | passed | passed |
 | commands | merge | **failed** (1) | – |
 | merge | grow | – | **refused** (1) |
+| merge | root | – | yes (1) |
 
 1. no
 `
