@@ -39,7 +39,7 @@ type Client struct {
 	Ran func(Ran)
 
 	// Fence, if set, is asked before each command that may change something in Slurm. It returns what to run in
-	// its place, a path and arguments, or why it must not run.
+	// its place, a path and arguments, or why it must not run. With exit status 75 that says that it ran nothing.
 	Fence func(argv []string) ([]string, error)
 	// Renewed, if set, is called when the commands have become those of another version.
 	Renewed func(before, now string)
@@ -121,7 +121,7 @@ func (c *Client) run(ctx context.Context, cmd command) (stdout, stderr string, e
 	run := append([]string{path}, cmd.args...)
 	if c.Fence != nil && !cmd.reads() {
 		if run, err = c.Fence(run); err != nil {
-			return fail(err)
+			return fail(fmt.Errorf("%w: %w", ErrFenced, err))
 		}
 	}
 	own := ctx
@@ -164,14 +164,23 @@ func (c *Client) run(ctx context.Context, cmd command) (stdout, stderr string, e
 		ce.Err = fmt.Errorf("no answer within %v: %w", c.timeout(), own.Err())
 	case c.Fence != nil && alarmed(err):
 		ce.Err = fmt.Errorf("%w: %w", errAlarm, err)
+	case c.Fence != nil && ce.ExitCode == notRun:
+		ce.ExitCode, ce.Err = -1, fmt.Errorf("%w: %w", ErrFenced, err)
 	case errors.Is(err, syscall.EPERM) && x.SysProcAttr.Credential != nil:
 		ce.Err = fmt.Errorf("only root may run a command as user %s: %w", cmd.user, err)
 	}
 	return stdout, stderr, ce
 }
 
-// errAlarm means that the fence ended a command: the right to change something in Slurm ran out.
-var errAlarm = errors.New("the right to change something in Slurm ran out before the command ended")
+// notRun is the exit status of a fence that did not run a command (EX_TEMPFAIL). No command of Slurm has it.
+const notRun = 75
+
+// ErrFenced means that the fence refused or ended a command: there is no right to change something in Slurm, or it ran
+// out. It counts as [ErrUnreachable].
+var ErrFenced = errors.New("the right to change something in Slurm ran out")
+
+// errAlarm means that the fence ended a command, which may have had its effect.
+var errAlarm = fmt.Errorf("%w before the command ended", ErrFenced)
 
 // alarmed reports whether a fence's alarm ended a command.
 func alarmed(err error) bool {

@@ -327,4 +327,8 @@ func TestFence(t *testing.T) {
 	if err := c.DeleteReservation(t.Context(), "yes"); !errors.Is(err, errAlarm) {
 		t.Errorf("ended by the alarm: %v", err)
 	}
+	c.Fence = func([]string) ([]string, error) { return []string{"/bin/sh", "-c", "exit 75"}, nil }
+	if err := c.DeleteReservation(t.Context(), "yes"); !errors.Is(err, ErrFenced) || !errors.Is(err, ErrUnreachable) {
+		t.Errorf("not run by the fence: %v", err)
+	}
 }

@@ -78,8 +78,8 @@ var phrases = map[error][]string{
 }
 
 // lacks lists the errors of a host without descriptors, processes, or memory for a command, or where the command is
-// just being replaced.
-var lacks = []error{syscall.EMFILE, syscall.ENFILE, syscall.EAGAIN, syscall.ENOMEM, fs.ErrNotExist, syscall.ETXTBSY, syscall.ENOEXEC}
+// just being replaced, or that must not change Slurm.
+var lacks = []error{ErrFenced, syscall.EMFILE, syscall.ENFILE, syscall.EAGAIN, syscall.ENOMEM, fs.ErrNotExist, syscall.ETXTBSY, syscall.ENOEXEC}
 
 // CommandError describes a command that failed.
 type CommandError struct {
