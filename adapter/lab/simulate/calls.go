@@ -71,6 +71,9 @@ func (c *caller) end(cluster *slurmsim.Cluster) {
 // call sends the core a call; it returns false if no answer comes within a minute, or if the process has continued
 // from a checkpoint in the pause after a call.
 func (s *Sidecar) call(p *slurmsim.Process, in msg.Call) (msg.Reply, bool) {
+	if s.front != nil {
+		s = s.front()
+	}
 	c, _ := p.Keeps.(*caller)
 	switch {
 	case p.Resumed() && p.Resting():

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/msg"
+	"github.com/evoslurm/evoslurm/adapter/sidecar/lease"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/store/row"
 	"github.com/evoslurm/evoslurm/slurmctl"
 	"github.com/evoslurm/evoslurm/slurmctl/slurmsim"
@@ -194,7 +195,7 @@ func (h *checks) checkEnd() {
 	reservations, err := h.s.Cluster.Client(admin).Reservations(context.Background())
 	h.blame(err)
 	for _, r := range reservations {
-		if strings.HasPrefix(r.Name, "evo_") {
+		if strings.HasPrefix(r.Name, "evo_") && !strings.HasPrefix(r.Name, lease.Prefix) {
 			h.blame(fmt.Errorf("hold %s is left", r.Name))
 		}
 	}

@@ -12,6 +12,7 @@
 //	             (promise.go), the ledger (ledger.go), and that jobs make progress
 //	             once a storm is over (alive.go)
 //	stage.go     what a history is about: its jobs, and what is wrong with them
+//	hosts.go     two hosts with a sidecar each, and the lease between them
 //	experiment.go whole workloads and their outcome, with checkpoints (checkpoint.go)
 //	scripts.go   applications as they run
 //	calls.go     what jobs ask of the sidecar

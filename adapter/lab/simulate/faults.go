@@ -14,6 +14,11 @@ import (
 // faults returns what befalls commands.
 func (h *history) faults(q slurmsim.Command) slurmsim.Fault {
 	h.checks.mayChange(q)
+	return h.hosts.befalls(q, h.anyhow(q))
+}
+
+// anyhow returns what befalls commands on any host.
+func (h *history) anyhow(q slurmsim.Command) slurmsim.Fault {
 	if q.User.Name != h.s.account().Name {
 		return slurmsim.Fault{}
 	}

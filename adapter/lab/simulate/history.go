@@ -24,6 +24,7 @@ import (
 //	power suspend=1m boot=30s resume=1m off=n[3-4]
 //	config grace=30s
 //	rest                      (polls without effect are skipped)
+//	hosts 7 skew=0s,-2m       (two hosts with a sidecar each; chance, and how far their clocks are ahead)
 //	operator                  (the sidecar's account is no root, but an operator)
 //	0s    submit amr 2@10m,4@10m
 //	5m    down n3
@@ -38,6 +39,7 @@ type history struct {
 	checks checks
 
 	fault   map[string][]slurmsim.Fault // coming ones, by command; "": any change
+	hosts   *hosts                      // two with a sidecar each; nil: one
 	twin    *Sidecar                    // a second sidecar, started by mistake
 	shipped *Database                   // copy of the database on a second host; nil: none
 	began   map[string]time.Duration    // of stock jobs; nil if not needed
@@ -61,6 +63,8 @@ type playing struct {
 	began  map[string]time.Duration                // receives the starts of stock jobs
 	rough  bool                                    // skip the checks after every step, which take time quadratic in the steps
 	encode func(*core.Core) *core.Core             // returns the core that takes the next step, if set
+	mutant string                                  // of two hosts: see there
+	took   *[]time.Duration                        // receives how long takeovers between them took, if set
 	skip   bool                                    // skip polls without effect, like the script's word rest
 }
 
@@ -85,23 +89,37 @@ func play(script string, out io.Writer, how playing) (lasted time.Duration, err 
 			err = errors.Join(h.wrong(), fmt.Errorf("%v", r))
 		}
 	}()
-	h.s = &Sidecar{Cluster: cluster, Database: NewDatabase(), Config: set.config, Strategy: noX, Policy: set.policy, Watch: h.watch, After: h.checks.checkStep, Record: how.record, between: how.encode,
-		Skip: how.skip || set.rest, Operator: set.account}
-	h.s.Hands = func(job uint32) *hands {
-		if a := h.appOf(job); a != nil {
-			return &a.Hands
+	if set.hosts != nil {
+		set.config.Takeover, set.config.API = takeover, "host1,host2"
+	}
+	one := func() *Sidecar {
+		s := &Sidecar{Cluster: cluster, Database: NewDatabase(), Config: set.config, Strategy: noX, Policy: set.policy, Watch: h.watch, After: h.checks.checkStep, Record: how.record, between: how.encode,
+			Skip: (how.skip || set.rest) && set.hosts == nil, Operator: set.account}
+		s.Hands = func(job uint32) *hands {
+			if a := h.appOf(job); a != nil {
+				return &a.Hands
+			}
+			return &hands{}
 		}
-		return &hands{}
+		if how.rough {
+			s.After = nil
+		}
+		return s
 	}
-	if how.rough {
-		h.s.After = nil
+	if h.s = one(); set.hosts == nil {
+		h.s.Start()
+	} else if err := h.two(set.hosts, how.mutant, one); err != nil {
+		return 0, err
 	}
-	h.s.Start()
+	if how.took != nil && h.hosts != nil {
+		defer func() { *how.took = append(*how.took, h.hosts.took...) }()
+	}
 	if err := h.playAll(set.events); err != nil {
 		return 0, err
 	}
 	h.sum()
 	h.checks.checkApps()
+	h.hosts.checkCalls()
 	return 0, h.wrong()
 }
 
@@ -152,10 +170,10 @@ func (h *history) sum() {
 
 // watch writes what the core has done.
 func (h *history) watch(_ time.Time, inputs []msg.Input, effects []msg.Effect) {
-	if h.s.Skip {
-		h.promise = promise{}
-	} else {
+	if h.mayCheckPromise() {
 		h.checkPromise(h.s.now(), inputs, effects)
+	} else {
+		h.promise = promise{}
 	}
 	h.checks.asks, h.checks.still = onlyAsks(effects), h.promise.kept
 	h.checks.checkThreshold(effects)

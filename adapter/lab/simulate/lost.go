@@ -32,6 +32,7 @@ func (h *history) follow(effects []msg.Effect) {
 
 // crash is a crash of slurmctld.
 func (h *history) crash() {
+	h.hosts.mishap(time.Minute)
 	h.lossy, h.crashed, h.had = true, true, map[string]int{}
 	for _, name := range h.order {
 		h.had[name] = h.has(name)
@@ -41,6 +42,7 @@ func (h *history) crash() {
 
 // boot starts slurmctld: it may have forgotten which nodes jobs were given or have given back.
 func (h *history) boot() {
+	h.hosts.mishap(time.Minute)
 	h.s.Cluster.StartController()
 	for name, had := range h.had {
 		h.apps[name].Failed += max(had-h.has(name), 0)
@@ -54,18 +56,27 @@ func (h *history) boot() {
 // lose deletes the sidecar's database. What its event log excuses stays excused.
 func (h *history) lose() {
 	h.s.Stop()
+	h.keepExcuses()
+	h.s.Database = NewDatabase()
+}
+
+// keepExcuses keeps what the event log excuses, before another takes its place.
+func (h *history) keepExcuses() {
 	for _, a := range h.order {
 		if id, known := h.jobOf(a); known && h.excused(id) {
 			h.told[id] = true
 		}
 	}
-	h.s.Database = NewDatabase()
 }
+
+// takeover is the time within which another sidecar acts.
+const takeover = 30 * time.Second
 
 // takeOver ends the sidecar; the next one, on another host, has the last copy of the database, if any.
 func (h *history) takeOver() {
 	shipped := h.shipped
 	h.lose()
+	h.s.Config.Takeover, h.s.Config.API = takeover, "host1,host2"
 	if shipped != nil {
 		h.s.Database = shipped.clone()
 	}

@@ -24,6 +24,10 @@ func showsSame(a, b slurmctl.Job) bool {
 	return a.ID == b.ID && a.Priority == b.Priority && a.Reason == b.Reason && a.StartTime.Equal(b.StartTime)
 }
 
+// mayCheckPromise reports whether promises can be checked: all polls are made, and what Slurm shows changes only at the
+// seconds of the sidecar's clock.
+func (h *history) mayCheckPromise() bool { return !h.s.Skip && h.s.Skewed == 0 }
+
 // checkPromise checks the effects of a step against the promise, and then takes the next one.
 func (h *history) checkPromise(now time.Time, inputs []msg.Input, effects []msg.Effect) {
 	p, version := &h.promise, h.s.Cluster.Version()

@@ -19,8 +19,9 @@ type setting struct {
 	options slurmsim.Options
 	config  config.Config
 	policy  *Policy
-	rest    bool // skip polls without effect
-	account bool // the sidecar is an operator
+	rest    bool     // skip polls without effect
+	account bool     // the sidecar is an operator
+	hosts   []string // words of the line that says that there are two
 	events  []line
 }
 
@@ -60,6 +61,9 @@ func (set *setting) line(number int, words []string) error {
 		return configure(&set.config, &set.policy, words[1:])
 	case "random": // beside the latencies, which are then by chance, too
 		return chance(&set.options, words[1:])
+	case "hosts":
+		set.hosts = append(words[1:], "")
+		return nil
 	case "operator":
 		set.account = true
 		return nil

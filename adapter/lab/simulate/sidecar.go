@@ -31,6 +31,8 @@ type Sidecar struct {
 	// Skip skips polls without effect; Advance then moves the clock.
 	Skip bool
 
+	Host     string                  // where there are two
+	Skewed   time.Duration           // how far its clock is ahead of Slurm's
 	Operator bool                    // it runs as an operator's account, not as root
 	Hands    func(job uint32) *hands // says how a job's processes submit for it; nil: as they should
 
@@ -42,6 +44,10 @@ type Sidecar struct {
 
 	// Record, if it is there, gives the flight recorder of a life of the sidecar.
 	Record func(recorder.Start) *recorder.Recorder
+
+	front  func() *Sidecar // returns the sidecar that answers clients; nil: this one
+	frozen bool            // the process is stopped
+	late   []msg.Input     // that it has not seen yet because of that
 
 	between  func(*core.Core) *core.Core // returns the core that goes on, before every step; nil: the same one
 	core     *core.Core
@@ -99,7 +105,7 @@ func (s *Sidecar) Start() {
 	s.Stop()
 	s.attach()
 	s.Waiting = map[uint64]*caller{}
-	s.Base, s.Skew = s.Cluster.Now().Add(-s.Cluster.Elapsed()), 0
+	s.Base, s.Skew = s.clock().Add(-s.Cluster.Elapsed()), 0
 	start := recorder.Start{Begun: s.now(), Site: msg.Site{Version: simulated, User: s.account().Name, Host: "model", Root: !s.Operator}, Config: s.Config,
 		Strategy: msg.Strategy{ExpandLimit: planner.ExpandLimitOf(s.Strategy), Plugin: s.Policy != nil}}
 	if s.recorder = nil; s.Record != nil {
@@ -112,16 +118,21 @@ func (s *Sidecar) Start() {
 
 // account returns the sidecar's own.
 func (s *Sidecar) account() slurmsim.User {
+	u := slurmsim.Root
 	if s.Operator {
-		return operator
+		u = operator
 	}
-	return slurmsim.Root
+	u.Account = s.Host
+	return u
 }
+
+// clock returns the time by the clock of its host.
+func (s *Sidecar) clock() time.Time { return s.Cluster.Now().Add(s.Skewed) }
 
 // attach makes the client of Slurm and the driver.
 func (s *Sidecar) attach() {
 	s.client = s.Cluster.Client(s.account())
-	s.driver = &drive.Driver{Slurm: model{s.client}, Now: s.now, Clock: s.Cluster.Now,
+	s.driver = &drive.Driver{Slurm: model{s.client}, Now: s.now, Clock: s.clock,
 		Pause: func(ctx context.Context, d time.Duration) {
 			if p, ok := ctx.Value(processKey{}).(*slurmsim.Process); ok {
 				p.Sleep(d)
@@ -173,9 +184,13 @@ func (s *Sidecar) Job(id slurmctl.JobID) (api.Job, bool) {
 
 // give passes inputs to the core and carries out its effects.
 func (s *Sidecar) give(inputs ...msg.Input) {
+	if s.frozen {
+		s.late = append(s.late, inputs...)
+		return
+	}
 	life := s.Life
 	for len(inputs) > 0 && s.core != nil && s.Life == life {
-		if by := (s.Cluster.Now().Sub(s.now()) - s.Skew).Round(time.Second); by != 0 {
+		if by := (s.clock().Sub(s.now()) - s.Skew).Round(time.Second); by != 0 {
 			s.Skew += by
 			inputs = append([]msg.Input{msg.ClockSet{By: by}}, inputs...)
 		}

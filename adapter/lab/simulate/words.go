@@ -63,6 +63,9 @@ func (h *history) words() map[string]doing {
 		}),
 	}
 	maps.Copy(all, h.breakage())
+	if h.hosts != nil {
+		maps.Copy(all, h.hosts.words())
+	}
 	return all
 }
 
