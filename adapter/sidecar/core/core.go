@@ -67,6 +67,7 @@ func cycle(c *state.Core, s *state.Snapshot) {
 	hold.TakeReservations(c, s)
 	hold.Charge(c, s.Taken)
 	hold.WatchPower(c, s)
+	adopt.Doubt(c, s)
 	adopt.Adopt(c, s)
 	adopt.LeaveRefused(c, s)
 	adopt.LearnAll(c, s)

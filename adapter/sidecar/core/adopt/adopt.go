@@ -42,6 +42,7 @@ func Restore(c *state.Core, books msg.Books) {
 			continue // adopt reports it if Slurm still has the job
 		}
 		j.Restarted(j.BaseID() != books.Doubt, j.Lapsed())
+		j.Doubtful = c.Config.Takeover > 0 && !j.Mode.StepsAreJobs
 		if j.State == row.Starting {
 			// We do not know whether Slurm got the start command; repeating it is harmless.
 			j.NotLaunched()

@@ -1,6 +1,7 @@
 package adopt
 
 import (
+	"maps"
 	"slices"
 	"time"
 
@@ -8,6 +9,7 @@ import (
 	"github.com/evoslurm/evoslurm/adapter/job/request"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/plan"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/state"
+	"github.com/evoslurm/evoslurm/adapter/sidecar/store/row"
 	"github.com/evoslurm/evoslurm/planner"
 	"github.com/evoslurm/evoslurm/slurmctl"
 )
@@ -110,6 +112,28 @@ func Recovered(c *state.Core, j *state.Job, step int) {
 		began = now
 	}
 	j.EnterStep(step, began)
+}
+
+// Doubt compares restored jobs with their markers if a sidecar on another host may have acted since the database was
+// written. A job that was changed since is forgotten, to be adopted again from its marker. Of a running one, the step is a guess.
+func Doubt(c *state.Core, s *state.Snapshot) {
+	for _, j := range slices.Clone(c.Active) {
+		r := s.ByID[j.BaseID()]
+		if !j.Doubtful || r == nil || r.UID != j.UID || r.Ended() {
+			continue
+		}
+		m, ok, err := request.ParseMarker(r.Comment)
+		if ok && err == nil && m.Updated != "" && !slices.ContainsFunc(j.Changes, func(ch row.Change) bool { return ch.ID == m.Updated }) {
+			c.LogJob(j).Info("the job was changed since the database was copied: adopting it again")
+			c.Active = slices.DeleteFunc(c.Active, func(o *state.Job) bool { return o == j })
+			maps.DeleteFunc(c.ByID, func(_ slurmctl.JobID, o *state.Job) bool { return o == j })
+			delete(c.Unsaved, j)
+			continue
+		}
+		if j.Inferred = running(r); j.Inferred {
+			j.FoundIn(max(j.Step, 1))
+		}
+	}
 }
 
 // restOfChain turns a link into the first link of a shorter chain if the chain's first job is gone and was

@@ -13,20 +13,37 @@ import (
 // Believe accepts the step that the application names, if the sidecar could only infer it. If the application
 // names a step before the one in which others changed the coming steps, it has only not heard of the change.
 func Believe(c *state.Core, j *state.Job, step int) {
-	if !j.Inferred || !j.Mode.ScriptSpansSteps || step < max(j.Reached, 1) || step > len(j.Profile) {
+	if !guessed(j) || step < max(j.Reached, 1) || step > len(j.Profile) {
 		return
 	}
 	j.Confirmed()
 	if step == j.Step {
 		return
 	}
-	c.LogJob(j).WithField("said", step).Warn("the application is in another step than was inferred")
+	const why = "the application is in another step than was inferred"
+	c.LogJob(j).WithField("said", step).Warn(why)
+	if j.State == row.Waiting && step > j.Step {
+		j.LedOn()
+	}
+	correct(c, j, step, why)
+}
+
+// BelieveEnd does what Believe does for the end of a step. A job that waits has ended its step before, but by a copy of
+// the database it may wait for a step that another sidecar has led it past.
+func BelieveEnd(c *state.Core, j *state.Job, step int) {
+	if j.State == row.Running || step > j.Step {
+		Believe(c, j, step)
+	}
+}
+
+// correct sets the step that a running job is really in.
+func correct(c *state.Core, j *state.Job, step int, why string) {
 	adopt.Recovered(c, j, step)
 	c.StorePlan(j, nil)
 	c.Save(j)
 	c.Event(j, "step corrected", map[string]any{"step": step})
 	if c.Snapshot != nil {
-		Refit(c, c.Snapshot, j, c.Now.Unix(), "the application is in another step than was inferred")
+		Refit(c, c.Snapshot, j, c.Now.Unix(), why)
 	}
 }
 

@@ -58,10 +58,17 @@ func Follow(c *state.Core, s *state.Snapshot) {
 			configures(c, s, j)
 		default:
 			j.Ending = false
-			observeHeld(c, s, j)
-			if !j.Runs() {
+			changed := observeHeld(c, s, j)
+			switch {
+			case !j.Runs():
 				Began(c, s, j, r)
+			case j.Doubtful && changed:
+				if step := adopt.RecoverStep(c, s, j); step > j.Step {
+					j.LedOn()
+					correct(c, j, step, "another sidecar has led it on since the database was copied")
+				}
 			}
+			j.Believed()
 			followSuspension(c, s, j)
 		}
 	}
@@ -83,8 +90,8 @@ func acts(c *state.Core, j *state.Job) bool {
 
 // observeHeld takes over from Slurm which nodes the job has. Slurm is right, whatever the
 // sidecar believes. So the sidecar notices a merge or a shrink that slurmctld lost in a crash,
-// or completed while the sidecar was down.
-func observeHeld(c *state.Core, s *state.Snapshot, j *state.Job) {
+// or completed while the sidecar was down. It reports whether they differ.
+func observeHeld(c *state.Core, s *state.Snapshot, j *state.Job) (changed bool) {
 	held := []msg.Part{{ID: j.BaseID(), Step: 1, Nodes: j.Record.NodeList}}
 	j.Expanders = j.Expanders[:0]
 	for i := range s.Jobs {
@@ -102,12 +109,13 @@ func observeHeld(c *state.Core, s *state.Snapshot, j *state.Job) {
 	}
 	slices.SortFunc(held[1:], func(a, b msg.Part) int { return int(a.ID) - int(b.ID) })
 	if slices.EqualFunc(j.Held, held, func(a, b msg.Part) bool { return a.ID == b.ID && msg.SameSet(a.Nodes, b.Nodes) }) {
-		return
+		return false
 	}
 	if len(j.Held) > 0 {
 		c.Event(j, "nodes changed", map[string]any{"from": slurmctl.CompressNodes(j.Nodes()), "to": heldText(held)})
 	}
 	SetHeld(c, j, held)
+	return true
 }
 
 // SetHeld records the parts that the job has from now on.
@@ -138,6 +146,9 @@ func recordAllocation(c *state.Core, j *state.Job, now time.Time) {
 	}
 }
 
+// guessed reports whether the step of a running job is a guess.
+func guessed(j *state.Job) bool { return j.Inferred && j.Mode.ScriptSpansSteps }
+
 // Began handles that Slurm has started the job.
 func Began(c *state.Core, s *state.Snapshot, j *state.Job, r *slurmctl.Job) {
 	plan.FixChoice(c, j, r)
@@ -147,8 +158,11 @@ func Began(c *state.Core, s *state.Snapshot, j *state.Job, r *slurmctl.Job) {
 	}
 	start := startedAt(r, j.QueuedAt, c.Now)
 	j.Start(r, start)
-	if j.Inferred && j.Mode.ScriptSpansSteps {
+	if inStep := j.Doubtful && len(j.Nodes()) == j.Profile[0].Nodes; guessed(j) && !inStep {
 		adopt.Recovered(c, j, adopt.RecoverStep(c, s, j))
+		if j.Doubtful {
+			c.StorePlan(j, nil) // of the time before it began
+		}
 	}
 	c.Save(j)
 	recordAllocation(c, j, start)

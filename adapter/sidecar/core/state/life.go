@@ -50,6 +50,9 @@ func (j *Job) inStep(at time.Time) {
 	j.Warned, j.Overdue, j.NeedsReplan, j.YieldedTo = false, 0, false, 0
 }
 
+// LedOn records that another sidecar has begun a later step of the job.
+func (j *Job) LedOn() { j.inStep(j.StepStarted) }
+
 // EndStep records that the current step has ended, and the next one's nodes are still to come.
 func (j *Job) EndStep(at time.Time) { j.State, j.StepEnded, j.Overdue = row.Waiting, at, 0 }
 

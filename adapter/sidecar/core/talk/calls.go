@@ -135,9 +135,7 @@ func answerNext(c *state.Core, k *state.OpenCall) bool {
 // returns what the job has in the next step, or reports that the caller must wait for it.
 func endOrWait(c *state.Core, j *state.Job, k *state.OpenCall) (a api.Allocation, wait bool, err error) {
 	req := *k.Next
-	if j.State == row.Running {
-		follow.Believe(c, j, req.From)
-	}
+	follow.BelieveEnd(c, j, req.From)
 	switch {
 	case !j.Runs():
 		c.NextCycle = c.Now
