@@ -31,7 +31,7 @@ func Believe(c *state.Core, j *state.Job, step int) {
 // BelieveEnd does what Believe does for the end of a step. A job that waits has ended its step before, but by a copy of
 // the database it may wait for a step that another sidecar has led it past.
 func BelieveEnd(c *state.Core, j *state.Job, step int) {
-	if j.State == row.Running || step > j.Step {
+	if j.State == row.Running || j.State == row.Waiting && step > j.Step {
 		Believe(c, j, step)
 	}
 }
