@@ -67,7 +67,7 @@ func (s *site) failOver(drive drivemode.Mode, goes func(*site) error) error {
 	} else {
 		script = strings.Replace(script, "sleep 2", fmt.Sprintf("sleep $([ ${EVO_STEP:-1} = 1 ] && echo %.0f || echo 4)", stateSaved.Seconds()), 1)
 	}
-	if _, err := s.submit(name, script, "--drive="+string(drive), "--profile=1@10s,3@15s,2@4s", "--time=10", "--open-mode=append"); err != nil {
+	if _, err := s.submit(name, script, "--drive="+string(drive), "--profile=1@20s,3@15s,2@4s", "--time=10", "--open-mode=append"); err != nil {
 		return err
 	}
 	if err := within(patience, func() error { return s.wroteSome(name, 1) }); err != nil {
