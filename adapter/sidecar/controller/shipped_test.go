@@ -125,7 +125,6 @@ func TestOneCallOfThePluginACycle(t *testing.T) {
 // TestStrategyKeptOverRestarts: use outlives the sidecar; the configuration has its
 // turn when it changes.
 func TestStrategyKeptOverRestarts(t *testing.T) {
-	t.Parallel()
 	dir := plugins(t)
 	l := newLab(t, slurmtest.Options{}, func(c *config.Config) { c.Strategies.Dir = dir })
 	restart := func() {
