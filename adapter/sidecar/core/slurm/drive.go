@@ -19,7 +19,7 @@ import (
 func DriveOf(c *state.Core, r *slurmctl.Job, sp request.Request, stepMgr bool) (drive drivemode.Mode, why string, err error) {
 	const inWords = "drive mode merge cannot work here: %s; submit the job without --drive"
 	wanted := sp.Drive
-	facts := state.FactsWith(c, stepMgr)
+	facts := c.Facts.With(stepMgr)
 	drive, why = state.SiteDrive(c, facts)
 	switch {
 	case wanted == drivemode.Merge && drive != drivemode.Merge:

@@ -48,13 +48,11 @@ type Behaviour struct {
 // beside its name in package drivemode.
 var Modes = map[drivemode.Mode]Behaviour{
 	drivemode.Merge: {
-		ScriptSpansSteps: true, MergesGrowths: true,
-		CarriesNodes: true, BringsNodes: true, Resizes: true, RaisesLimits: true,
+		ScriptSpansSteps: true, MergesGrowths: true, CarriesNodes: true, BringsNodes: true, Resizes: true, RaisesLimits: true,
 		ShrinksInPart: true, ResizesInPart: true, ResizesBesidePlan: true, Works: true,
 	},
 	drivemode.Companion: {
-		ScriptSpansSteps: true, GrowthsStayJobs: true,
-		CarriesNodes: true, BringsNodes: true, Resizes: true, RaisesLimits: true,
+		ScriptSpansSteps: true, GrowthsStayJobs: true, CarriesNodes: true, BringsNodes: true, Resizes: true, RaisesLimits: true,
 		ShrinksInPart: true, ResizesInPart: true, ResizesBesidePlan: true, Works: true,
 	},
 	drivemode.Chain: {StepsAreJobs: true, ReadiesLinks: true, Works: true},
@@ -98,17 +96,16 @@ func SetMode(c *Core, j *Job) { j.Mode = BehaviourOf(drivemode.Mode(j.Drive), Fa
 func FactsOf(c *Core, j *Job) SiteFacts {
 	facts := c.Facts
 	if j.Asked != nil {
-		facts = FactsWith(c, j.Asked.StepMgr)
+		facts = c.Facts.With(j.Asked.StepMgr)
 	}
 	facts.AsksJobs = facts.AsksJobs && j.User != c.Site.User
 	return facts
 }
 
-// FactsWith returns the facts that hold for a job with or without a step manager.
-func FactsWith(c *Core, stepMgr bool) SiteFacts {
-	facts := c.Facts
-	facts.StepManagers = stepMgr
-	return facts
+// With returns the facts that hold for a job with or without a step manager.
+func (f SiteFacts) With(stepMgr bool) SiteFacts {
+	f.StepManagers = stepMgr
+	return f
 }
 
 // SiteDrive returns the drive mode that jobs get where facts hold, and why.

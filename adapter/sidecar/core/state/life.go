@@ -38,9 +38,8 @@ func (j *Job) Start(r *slurmctl.Job, at time.Time) {
 
 // BeginStep records that the job has the nodes of its next step since a time.
 func (j *Job) BeginStep(at time.Time) {
-	j.Step++
+	j.Step, j.Release = j.Step+1, nil
 	j.inStep(at)
-	j.Release = nil
 }
 
 // inStep records that a step has begun.

@@ -157,8 +157,7 @@ func (w *work) TakeBack(id int64) {
 	}
 }
 
-// handsOf returns the user in whose name a command runs a process, if it does: that user can stop the process,
-// and write what it prints.
+// handsOf returns in whose name a command runs a process, if it does: that user can stop it and write what it prints.
 func handsOf(do msg.Command) (uid uint32, lent bool) {
 	switch do := do.(type) {
 	case msg.Grow:

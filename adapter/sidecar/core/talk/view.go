@@ -75,7 +75,7 @@ func ViewOf(c *state.Core) *msg.View {
 
 // status returns the sidecar's state, without the number of jobs set aside.
 func status(c *state.Core) api.Status {
-	drive, why := state.SiteDrive(c, state.FactsWith(c, false))
+	drive, why := state.SiteDrive(c, c.Facts.With(false))
 	status := api.Status{Version: c.Site.Version, Cluster: c.SlurmConfig.ClusterName, SlurmVersion: c.SlurmConfig.Version,
 		Mode: string(c.Config.Mode), Started: c.Wall(c.Started), SlurmCalls: c.CycleCalls, PollPause: c.Pace.Pause.Seconds(), SlurmShare: follow.Share(&c.Pace, c.Config.PollInterval), MostShare: c.Config.Slurm.Share, Drive: string(drive), DriveReason: why, Drain: drainShown(c)}
 	if c.Snapshot != nil {
