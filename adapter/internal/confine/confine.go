@@ -24,6 +24,11 @@ func Account(name string) (*syscall.Credential, error) {
 	if err != nil {
 		return nil, err
 	}
+	return Credential(u)
+}
+
+// Credential returns the identity of a user's processes, without further groups.
+func Credential(u *user.User) (*syscall.Credential, error) {
 	uid, err := strconv.ParseUint(u.Uid, 10, 32)
 	if err != nil {
 		return nil, err

@@ -11,7 +11,6 @@ import (
 	"os/user"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 	"syscall"
@@ -19,6 +18,7 @@ import (
 	"github.com/sirupsen/logrus"
 
 	"github.com/evoslurm/evoslurm/adapter/internal/config"
+	"github.com/evoslurm/evoslurm/adapter/internal/confine"
 	"github.com/evoslurm/evoslurm/adapter/internal/strict"
 	sdk "github.com/evoslurm/evoslurm/plugins/strategy"
 )
@@ -103,15 +103,11 @@ func runAs(name string, log *logrus.Logger) (*identity, error) {
 	if err != nil {
 		return nil, err
 	}
-	uid, err := strconv.ParseUint(u.Uid, 10, 32)
+	who, err := confine.Credential(u)
 	if err != nil {
 		return nil, err
 	}
-	gid, err := strconv.ParseUint(u.Gid, 10, 32)
-	if err != nil {
-		return nil, err
-	}
-	return &identity{uint32(uid), uint32(gid)}, nil
+	return &identity{who.Uid, who.Gid}, nil
 }
 
 var joining sync.Mutex

@@ -143,13 +143,10 @@ func capsOf(list string) string {
 	return caps
 }
 
-// TestUnderTheUnitAsAccount: as the packages have it, the sidecar has an account of its own and one capability, and
-// drives jobs in all modes.
-func TestUnderTheUnitAsAccount(t *testing.T) {
-	if u, err := unit("evoslurm"); err != nil || u["User"] != "evoslurm" || u["CapabilityBoundingSet"] != "CAP_NET_BIND_SERVICE" {
-		t.Fatalf("this test is of another unit than %v (%v)", u, err)
-	}
-	dir, err := os.MkdirTemp("/var/lib", "evo-") // what the sidecar is to see cannot be in /tmp
+// seenByTheUnit has temporary files made where a sidecar with a private /tmp sees them.
+func seenByTheUnit(t *testing.T) {
+	t.Helper()
+	dir, err := os.MkdirTemp("/var/lib", "evo-")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -158,10 +155,19 @@ func TestUnderTheUnitAsAccount(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Setenv("TMPDIR", dir)
+}
+
+// TestUnderTheUnitAsAccount: as the packages have it, the sidecar has an account of its own and one capability, and
+// drives jobs in all modes.
+func TestUnderTheUnitAsAccount(t *testing.T) {
+	if u, err := unit("evoslurm"); err != nil || u["User"] != "evoslurm" || u["CapabilityBoundingSet"] != "CAP_NET_BIND_SERVICE" {
+		t.Fatalf("this test is of another unit than %v (%v)", u, err)
+	}
+	seenByTheUnit(t)
 	operator := account(t, "backup")
 	s := newSite(t, slurmtest.Options{Accounting: true, PermitJobExpansion: true}, operator)
 	s.stop(syscall.SIGKILL)
-	_, err = s.Cluster.Run(t.Context(), slurmtest.Root, "sacctmgr", "-i", "modify", "user", operator.Name, "set", "adminlevel=Operator")
+	_, err := s.Cluster.Run(t.Context(), slurmtest.Root, "sacctmgr", "-i", "modify", "user", operator.Name, "set", "adminlevel=Operator")
 	s.must(err)
 	s.must(exec.Command("cp", bin+"/evoslurmd", s.Dir).Run())
 	self, err := os.Executable()
@@ -200,15 +206,7 @@ func TestUnderTheUnit(t *testing.T) {
 	if want == 0 || u["NoNewPrivileges"] != "yes" || u["PrivateTmp"] != "yes" || u["UMask"] == "" || u["MemoryDenyWriteExecute"] != "yes" || u["User"] != "root" {
 		t.Fatalf("this test is of another unit than %v", u)
 	}
-	dir, err := os.MkdirTemp("/var/lib", "evo-") // what the sidecar is to see cannot be in /tmp
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { os.RemoveAll(dir) })
-	if err := os.Chmod(dir, 0o755); err != nil {
-		t.Fatal(err)
-	}
-	t.Setenv("TMPDIR", dir)
+	seenByTheUnit(t)
 	s := newSite(t, slurmtest.Options{Accounting: true, PermitJobExpansion: true}, nil)
 	s.stop(syscall.SIGKILL)
 	folder := s.Dir + "/strategies"
