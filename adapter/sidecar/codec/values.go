@@ -56,7 +56,7 @@ var sentinels = []error{
 	slurmctl.ErrReservationInUse, slurmctl.ErrReservationBegun, slurmctl.ErrNodesBusy, slurmctl.ErrLimit, slurmctl.ErrUnspecified, slurmctl.ErrUnreachable,
 	slurmctl.ErrNoSlurmdbd, slurmctl.ErrWantsAccount,
 	api.ErrNotFound, api.ErrConflict, api.ErrForbidden, api.ErrInvalid, api.ErrUnavailable, api.ErrDenied,
-	request.ErrVersion, msg.ErrSiteRefuses, slurmctl.ErrNodeConfig, slurmctl.ErrNoName,
+	request.ErrVersion, msg.ErrSiteRefuses, slurmctl.ErrNodeConfig, slurmctl.ErrNoName, slurmctl.ErrFenced,
 }
 
 // Error is an error as it was written: its text, and the known errors and types in it that decisions depend on.
