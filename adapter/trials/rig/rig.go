@@ -12,6 +12,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"sync"
 	"time"
 
 	"github.com/evoslurm/evoslurm/adapter/api"
@@ -46,19 +47,28 @@ func New(cluster *slurmtest.Cluster, bin, more string) (*Rig, error) {
 	return r, nil
 }
 
-// FreeAddress returns a currently unused address on loopback. Its port is below those that Linux
-// gives to clients: while a sidecar is away, a client, such as one of its own job, could otherwise
-// get the port and keep it.
+// FreeAddress returns a currently unused address on loopback, which it gives to no other caller while this process lives. Its
+// port is below those of private clusters, and below those that Linux gives to clients: while a sidecar is away, a client, such
+// as one of its own job, could otherwise get the port and keep it.
 func FreeAddress() (string, error) {
 	var err error
 	for range 100 {
-		var l net.Listener
-		if l, err = net.Listen("tcp4", fmt.Sprintf("127.0.0.1:%d", 10_000+rand.IntN(22_000))); err == nil {
+		port := 2_000 + rand.IntN(8_000)
+		var mine, l net.Listener
+		if mine, err = net.Listen("unix", fmt.Sprintf("@evoslurm-port-%d", port)); err != nil {
+			continue
+		}
+		if l, err = net.Listen("tcp4", fmt.Sprintf("127.0.0.1:%d", port)); err == nil {
+			addresses.Store(port, mine) // else it would be closed as garbage
 			return l.Addr().String(), l.Close()
 		}
+		mine.Close()
 	}
 	return "", err
 }
+
+// addresses holds what keeps the ports of FreeAddress from other processes, by port.
+var addresses sync.Map
 
 // Configuration returns the sidecar's and the commands', who reach it over TCP with MUNGE, as
 // from another machine.
