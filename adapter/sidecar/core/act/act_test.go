@@ -31,6 +31,11 @@ func acts(b *statetest.Bench, j *state.Job) string {
 	return j.Reason().Words()
 }
 
+// contacted has n2 contacted so long from now; Slurm was told at `told`.
+func contacted(b *statetest.Bench, asked time.Duration, told time.Time) {
+	b.Shrunk["n2"] = state.Miscount{Asked: b.Now.Add(asked), Told: told}
+}
+
 // TestStarts checks when a queued job with a plan for now is released, and what it waits for otherwise.
 func TestStarts(t *testing.T) {
 	const start = "start 1 in evo_1_1_1"
@@ -56,6 +61,14 @@ func TestStarts(t *testing.T) {
 			start},
 		"a stock job is on one of its nodes": {func(b *statetest.Bench, _ *state.Job) { b.StockRuns(9, "n2", time.Minute) }, "waits for nodes that are about to be free"},
 		"one of its nodes is off":            {func(b *statetest.Bench, _ *state.Job) { b.Seen.Nodes[1].Flags = "~" }, "waits for 1 nodes that are being switched on"},
+		"Slurm was made to contact a node":   {func(b *statetest.Bench, _ *state.Job) { contacted(b, -time.Second, time.Time{}) }, "waits for nodes that Slurm contacts"},
+		"that node does not answer yet": {func(b *statetest.Bench, _ *state.Job) {
+			contacted(b, -3*time.Second, b.Seen.Taken.Add(-time.Second))
+			b.Seen.Asked = msg.Set{"n2": true}
+		}, "waits for n2 (contacted)"},
+		"the poll is older than the contact": {func(b *statetest.Bench, _ *state.Job) { contacted(b, -3*time.Second, b.Seen.Taken) }, "waits for nodes that Slurm contacts"},
+		"that node answers":                  {func(b *statetest.Bench, _ *state.Job) { contacted(b, -3*time.Second, b.Seen.Taken.Add(-time.Second)) }, start},
+		"it was contacted long ago":          {func(b *statetest.Bench, _ *state.Job) { contacted(b, -10*time.Second, time.Time{}) }, start},
 		"others were promised a node since":  {func(b *statetest.Bench, _ *state.Job) { promises(b, "500-700 n[2,5]") }, "is planned again: its nodes were promised to job 2"},
 		"others were promised it until then": {func(b *statetest.Bench, _ *state.Job) { promises(b, "1200-1300 n[2,5]") }, start},
 		"a limit keeps it back":              {func(_ *statetest.Bench, j *state.Job) { j.Kept = &state.KeptBack{} }, ""},

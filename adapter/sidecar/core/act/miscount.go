@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/evoslurm/evoslurm/adapter/sidecar/core/hold"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/msg"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/slurm"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/state"
@@ -21,7 +22,9 @@ func miscounted(c *state.Core, j *state.Job, do msg.Shrink) {
 	for _, p := range do.Held {
 		if left := msg.Common(p.Nodes, do.Surplus); j.Record.Exclusive && len(left) < len(p.Nodes) {
 			for _, n := range left {
-				c.Shrunk[n] = state.Miscount{Asked: c.Shrunk[n].Asked}
+				m := c.Shrunk[n]
+				m.Used = false
+				c.Shrunk[n] = m
 			}
 		}
 	}
@@ -37,8 +40,8 @@ func doubtCounts(c *state.Core, s *state.Snapshot, j *state.Job, now time.Time) 
 		return
 	}
 	for _, n := range j.Plan[0].Nodes {
-		if asked := c.Shrunk[n].Asked; asked.Before(j.Touched) {
-			c.Shrunk[n] = state.Miscount{Used: true, Asked: asked}
+		if c.Shrunk[n].Asked.Before(j.Touched) {
+			slurm.Used(c, n)
 		}
 	}
 }
@@ -51,7 +54,7 @@ func ContactIdle(c *state.Core, s *state.Snapshot) {
 		return
 	}
 	for _, n := range idle {
-		c.Shrunk[n] = state.Miscount{Asked: c.Now}
+		c.Shrunk[n] = state.Miscount{Asked: c.Now, Told: c.Shrunk[n].Told}
 	}
 }
 
@@ -65,8 +68,7 @@ func idleAfterUse(c *state.Core, s *state.Snapshot) (idle []string) {
 		n, m := s.Nodes[i], c.Shrunk[name]
 		switch {
 		case s.InUse[name] || n.CPUsAlloc > 0:
-			m.Used = true
-			c.Shrunk[name] = m
+			slurm.Used(c, name)
 		case m.Used && n.Awake() && strings.Trim(n.Flags, "-") == "" && (n.State == "idle" || n.State == "reserved"):
 			idle = append(idle, name)
 		}
@@ -74,11 +76,25 @@ func idleAfterUse(c *state.Core, s *state.Snapshot) (idle []string) {
 	return idle
 }
 
+// answered reports whether nodes that were contacted have answered. Until then, a job waits for them.
+func answered(c *state.Core, s *state.Snapshot, j *state.Job, nodes []string) bool {
+	if slurm.Answered(c, s, nodes) {
+		return true
+	}
+	j.WaitsFor(state.Saying(state.WhyNodesAwaited, hold.Awaited(s, nodes, "waits for nodes that Slurm contacts")))
+	awaitNodes(c, c.Now.Unix(), true)
+	return false
+}
+
 // SettleContact is called when nodes were contacted, or when that failed.
 func SettleContact(c *state.Core, _ *state.Job, p *state.Pending, o msg.Outcome) {
+	nodes := state.CommandOf[msg.Contact](p).Nodes
+	for _, n := range nodes {
+		slurm.Told(c, n)
+	}
 	if o.Err != nil {
 		c.ContactAgain = c.Now.Add(healPause)
-		c.Log.WithError(o.Err).WithField("nodes", slurmctl.CompressNodes(state.CommandOf[msg.Contact](p).Nodes)).
+		c.Log.WithError(o.Err).WithField("nodes", slurmctl.CompressNodes(nodes)).
 			Warn("cannot have idle nodes answer Slurm; for up to a third of SlurmdTimeout, it may start nothing on them")
 	}
 }

@@ -88,6 +88,9 @@ func lendNodes(c *state.Core, s *state.Snapshot, j *state.Job, o *follow.Offer, 
 		j.WaitsFor(state.Saying(state.WhyExpanderUnready, why))
 		return
 	}
+	if len(j.Expanders) == 0 && !answered(c, s, j, missing) {
+		return
+	}
 	if r, ok := hold.HoldFor(c, j, follow.LentStep); len(j.Expanders) == 0 && c.Due(c.Now, j.HoldRetry) && (!ok || len(msg.Without(missing, r.Nodes)) > 0) {
 		j.WaitsFor(state.Because(state.WhyHeldSoon))
 		return

@@ -146,6 +146,9 @@ func grow(c *state.Core, s *state.Snapshot, j *state.Job, step int, nodes []stri
 		}
 		return
 	}
+	if len(j.Expanders) == 0 && !answered(c, s, j, nodes) {
+		return
+	}
 	if why := notBrought(c, s, j, step, nodes); why.Kind != state.WhyNothing {
 		j.WaitsFor(why)
 		return
@@ -379,7 +382,7 @@ func startLink(c *state.Core, s *state.Snapshot, j *state.Job, next *msg.Planned
 	if j.Readied == r.ID && !hold.Start.After(j.StepEnded) && !c.Reached(now, j.StepEnded.Add(readiedFor)) {
 		return
 	}
-	if !reshape(c, j, r, j.Step+1) {
+	if !answered(c, s, j, next.Nodes) || !reshape(c, j, r, j.Step+1) {
 		return
 	}
 	letGo(c, j, r.ID, hold.Name, row.Waiting)

@@ -35,6 +35,9 @@ func start(c *state.Core, s *state.Snapshot, j *state.Job) {
 		awaitNodes(c, j.Plan[0].Start, false)
 		return
 	}
+	if !answered(c, s, j, j.Plan[0].Nodes) {
+		return
+	}
 	if !plan.SafeWith(c, s, j, now, j.Plan[0].Nodes) {
 		j.WaitsFor(state.Because(state.WhyClaimsConflict))
 		c.NextCycle = c.Now

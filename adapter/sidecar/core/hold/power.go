@@ -164,11 +164,15 @@ func Awaited(s *state.Snapshot, names []string, otherwise string) string {
 	var out, states []string
 	for _, name := range names {
 		i, known := s.Index[name]
-		if !known || s.Nodes[i].Awake() {
+		if !known || s.Nodes[i].Awake() && !s.Asked[name] {
 			continue
 		}
 		out = append(out, name)
-		if state := cmp.Or(s.Nodes[i].Unusable(), s.Nodes[i].State); !slices.Contains(states, state) {
+		state := cmp.Or(s.Nodes[i].Unusable(), s.Nodes[i].State)
+		if s.Asked[name] {
+			state = "contacted"
+		}
+		if !slices.Contains(states, state) {
 			states = append(states, state)
 		}
 	}

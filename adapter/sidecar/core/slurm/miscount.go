@@ -4,6 +4,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/evoslurm/evoslurm/adapter/sidecar/core/msg"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/state"
 )
 
@@ -12,15 +13,49 @@ const contactTakes = 10 * time.Second
 
 // ExcuseContacted makes nodes count as responding while Slurm waits for the answer that the sidecar had it ask for.
 func ExcuseContacted(c *state.Core, s *state.Snapshot) {
-	copied := false
+	s.Asked = nil
 	for name, m := range c.Shrunk {
 		i, known := s.Index[name]
-		if !known || s.Nodes[i].Flags != "*" || m.Asked.IsZero() || c.Reached(c.Now, m.Asked.Add(contactTakes)) {
+		if !known || s.Nodes[i].Flags != "*" || !answersSoon(c, m) {
 			continue
 		}
-		if !copied {
-			s.Nodes, copied = slices.Clone(s.Nodes), true // an observation must not change
+		if s.Asked == nil {
+			s.Nodes, s.Asked = slices.Clone(s.Nodes), msg.Set{} // an observation must not change
 		}
-		s.Nodes[i].Flags = ""
+		s.Nodes[i].Flags, s.Asked[name] = "", true
+		Told(c, name)
 	}
+}
+
+// Used notes that a job may have used a node whose count may be wrong.
+func Used(c *state.Core, name string) {
+	m := c.Shrunk[name]
+	m.Used = true
+	c.Shrunk[name] = m
+}
+
+// Told notes that Slurm has been made to ask a node.
+func Told(c *state.Core, name string) {
+	if m := c.Shrunk[name]; m.Told.Before(m.Asked) {
+		m.Told = c.Now
+		c.Shrunk[name] = m
+	}
+}
+
+// answersSoon reports whether a node was contacted so lately that it may not have answered.
+func answersSoon(c *state.Core, m state.Miscount) bool {
+	return !m.Asked.IsZero() && !c.Reached(c.Now, m.Asked.Add(contactTakes))
+}
+
+// Answered reports whether nodes that were contacted have answered. Slurm starts a job on one that has not, but no job
+// step: srun waits there for a minute or more, though the answer takes a second (measured: 22.05.8).
+func Answered(c *state.Core, s *state.Snapshot, names []string) bool {
+	looked := s.Taken
+	if s.NodesTaken.After(looked) {
+		looked = s.NodesTaken
+	}
+	return !slices.ContainsFunc(names, func(name string) bool {
+		m := c.Shrunk[name]
+		return answersSoon(c, m) && (m.Told.Before(m.Asked) || !looked.After(m.Told) || s.Asked[name])
+	})
 }

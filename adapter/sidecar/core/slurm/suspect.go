@@ -34,7 +34,7 @@ func SuspectNodes(c *state.Core, j *state.Job, nodes []string, err error) {
 	c.Doubts[j.UID]++
 	for _, n := range nodes {
 		c.Suspect[n] = c.Now.Add(suspectFor)
-		c.Shrunk[n] = state.Miscount{Used: true, Asked: c.Shrunk[n].Asked} // perhaps, before the sidecar started
+		Used(c, n) // perhaps, before the sidecar started
 	}
 	c.Log.WithField("nodes", slurmctl.CompressNodes(nodes)).Warn("Slurm starts nothing on these idle nodes, looking for others")
 }

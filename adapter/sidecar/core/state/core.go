@@ -83,8 +83,8 @@ type Observed struct {
 
 // Miscount holds what happened to a node since a job was shrunk from it: Slurm counts that job there for good.
 type Miscount struct {
-	Used  bool      // a job has used it since the last answer
-	Asked time.Time // when Slurm was last made to ask it
+	Used        bool      // a job has used it since the last answer
+	Asked, Told time.Time // when Slurm was last to be made to ask it, and when it had been, or that had failed
 }
 
 // Jobs holds the evolving jobs.

@@ -16,14 +16,14 @@ type Snapshot struct {
 	Partitions   map[string]slurmctl.Partition
 	Reservations map[string]slurmctl.Reservation
 	Holders      map[slurmctl.JobID]bool // nil: see heldFor
+	LeftToSlurm  bool                    // Slurm switches nodes on: nodes that are off count as free
 
 	ByID   map[slurmctl.JobID]*slurmctl.Job `codec:"-"`
 	Marks  map[slurmctl.JobID]*msg.Mark
 	Index  map[string]int `codec:"-"` // of a node's name in nodes
 	Layout int            // number of the node list; another number means other nodes
 	InUse  msg.Set        // nodes that some job holds, including completing ones
-
-	LeftToSlurm bool // Slurm switches nodes on: nodes that are off count as free
+	Asked  msg.Set        // nodes that the sidecar had Slurm ask, and that have not answered; they count as responding
 
 	Eligibles map[Wish]Eligibility `codec:"-"` // filled on demand
 }
