@@ -45,6 +45,7 @@ func TestAnswers(t *testing.T) {
 		"to an offer that nobody answered": {grow, func(b *statetest.Bench, j *state.Job) {
 			follow.CloseOffer(b.Core, j, follow.OfferUnanswered, "no answer")
 		}, 3, "reply: offer 1800000000: it is over: no answer"},
+		"once its user is denied":         {grow, func(b *statetest.Bench, j *state.Job) { b.Config.Deny.Users = []string{j.User} }, 3, "reply: offer 1800000000: it is over: this site denies evolving jobs to user user "},
 		"to an offer that is forgotten":   {grow, func(_ *statetest.Bench, j *state.Job) { j.Offers = nil }, 3, "reply: offer 1800000000: job 1 has no such offer any more"},
 		"again, once the nodes have come": {grow, func(b *statetest.Bench, j *state.Job) { follow.CloseOffer(b.Core, j, follow.OfferDone, "") }, 3, "reply to 1: accepted 0 to grow; it has 4"},
 		"again, after it declined":        {grow, func(b *statetest.Bench, j *state.Job) { follow.CloseOffer(b.Core, j, follow.OfferDeclined, "declined") }, 3, "reply to 1: declined; declined"},

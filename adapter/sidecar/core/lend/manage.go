@@ -356,11 +356,11 @@ func asJob(m *state.Managing, j *state.Job) malleable.Job {
 	return one
 }
 
-// withdraw withdraws offers whose nodes other jobs need by now.
+// withdraw withdraws offers whose nodes other jobs need by now, and those to jobs that are denied.
 func withdraw(m *state.Managing) {
 	for _, j := range m.Malleable {
 		o := follow.OfferAt(j)
-		if o == nil || !o.Grows() || o.State != follow.OfferOpen {
+		if o == nil || !o.Grows() || o.State != follow.OfferOpen || withdrawDenied(m.Core, j) {
 			continue
 		}
 		for _, name := range o.Wanted() {
@@ -370,6 +370,15 @@ func withdraw(m *state.Managing) {
 			}
 		}
 	}
+}
+
+// withdrawDenied withdraws a job's open offer, and reports true, if the site's lists keep the job from evolving.
+func withdrawDenied(c *state.Core, j *state.Job) bool {
+	why := adopt.MayEvolve(c, j)
+	if why != nil {
+		follow.CloseOffer(c, j, follow.OfferWithdrawn, why.Error())
+	}
+	return why != nil
 }
 
 // partitions returns the partitions of the running malleable jobs, in order.

@@ -163,6 +163,8 @@ func TakeAnswer(c *state.Core, k *state.OpenCall) bool {
 		return conflict("it is over: %s", o.Note)
 	case o.State == follow.OfferAccepted:
 		return false
+	case o.Grows() && k.Answer.Accept > 0 && withdrawDenied(c, j):
+		return conflict("it is over: %s", follow.Offer(j.Offers[i]).Note)
 	case j.State != row.Running:
 		return conflict("the step has ended")
 	}
