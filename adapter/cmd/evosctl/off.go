@@ -19,6 +19,7 @@ import (
 	"github.com/evoslurm/evoslurm/adapter/internal/config"
 	"github.com/evoslurm/evoslurm/adapter/internal/wholefile"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/drive"
+	"github.com/evoslurm/evoslurm/adapter/sidecar/keeper"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/release"
 	"github.com/evoslurm/evoslurm/slurmctl"
 )
@@ -44,8 +45,8 @@ It prints a line for each thing, and waits for --timeout. What is left then is l
 with that, also after a restart. So you can run it again, to see what is left. Only operators may do this.
 
 With --direct, it finds everything in Slurm by itself, and needs no sidecar: run it as root, or as an operator of
-Slurm, after systemctl stop evoslurmd. A companion of a job that ends early then stays until its own time limit;
-run it once more to cancel those. --running=shrink needs the sidecar.
+Slurm, after systemctl stop evoslurmd, on both hosts if there are two sidecars (takeover). A companion of a job that ends
+early then stays until its own time limit; run it once more to cancel those. --running=shrink needs the sidecar.
 
 Exit status: 0 if nothing is left, else 1.`
 
@@ -106,7 +107,7 @@ func newReleaseAll() *cobra.Command {
 	oneOf(f, &o.d.As, "as", config.ReleaseAs, "the step whose nodes queued jobs start with")
 	oneOf(f, &o.d.Running, "running", config.ReleaseRunning, "whether running jobs keep all their nodes")
 	f.BoolVar(&o.direct, "direct", false, "work without the sidecar, as root or an operator of Slurm")
-	f.BoolVar(&o.force, "force", false, "with --direct: although a sidecar answers")
+	f.BoolVar(&o.force, "force", false, "with --direct: although a sidecar answers, or acts on another host")
 	f.BoolVar(&o.dryRun, "dry-run", false, "only list what there is")
 	return cmd
 }
@@ -343,7 +344,7 @@ func (o *off) releaseDirect(ctx context.Context, cmd *cobra.Command) error {
 	return o.done(r, failed > 0)
 }
 
-// noSidecar returns an error if a sidecar answers.
+// noSidecar returns an error if a sidecar answers, or one on another host acts.
 func (o *off) noSidecar(ctx context.Context, cfg config.Config) error {
 	if o.force {
 		return nil
@@ -352,11 +353,27 @@ func (o *off) noSidecar(ctx context.Context, cfg config.Config) error {
 	if err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
+	asking, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
 	client.Waiting = func(string, error) { cancel() }
-	if s, err := client.Status(ctx); err == nil && s.Mode != string(config.ModeObserve) { // which changes nothing
-		return errors.New("a sidecar answers: leave out --direct, or stop it first (systemctl stop evoslurmd); --force does it anyway")
+	if s, err := client.Status(asking); err == nil && s.Mode != string(config.ModeObserve) { // which changes nothing
+		on, stop := "", "systemctl stop evoslurmd"
+		if s.Lease != nil { // if one stops, the other goes on
+			on, stop = " on "+s.Lease.Host, "on both hosts: "+stop
+		}
+		return fmt.Errorf("a sidecar%s answers: leave out --direct, or stop it first (%s); --force does it anyway", on, stop)
+	}
+	slurm := &slurmctl.Client{Dir: cfg.Slurm.Bin, Timeout: cfg.Slurm.Timeout}
+	lease, err := keeper.Acting(ctx, slurm, cfg.Takeover, func(name string, d time.Duration) {
+		say("Slurm has the lease %s: looking for %v whether a sidecar on another host renews it (--force does not look)", name, d)
+	})
+	switch {
+	case err != nil:
+		return fmt.Errorf("nothing is released: %w", err)
+	case lease != "":
+		return fmt.Errorf("a sidecar on another host (api: %s) acts, though it does not answer here: it renews the lease %s in Slurm. "+
+			"Stop it there (systemctl disable --now evoslurmd.socket evoslurmd), and run this again; "+
+			"--force lets everything go at once, but that sidecar takes new jobs until it is stopped", cfg.API, lease)
 	}
 	return nil
 }

@@ -7,10 +7,12 @@
 package keeper
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -207,6 +209,39 @@ func Others(ctx context.Context, slurm *slurmctl.Client) error {
 			"or, if no other sidecar runs any more: scontrol delete ReservationName=%s", store.ErrUnfit, name, name)
 	}
 	return nil
+}
+
+// usual is the takeover that Acting supposes if this host has none.
+const usual = 30 * time.Second
+
+// Acting watches the lease for as long as a sidecar may act without a renewal, and returns its name if another host renews
+// or takes it meanwhile. If there is a lease, it first calls watching.
+func Acting(ctx context.Context, slurm *slurmctl.Client, takeover time.Duration, watching func(name string, d time.Duration)) (string, error) {
+	hold := lease.TermsOf(cmp.Or(takeover, usual)).Hold
+	var first lease.Claim
+	var began time.Duration
+	for {
+		all, err := slurm.Reservations(ctx)
+		claims := Claims(all)
+		if err != nil || len(claims) == 0 {
+			return "", err
+		}
+		top := slices.MaxFunc(claims, func(a, b lease.Claim) int { return cmp.Compare(a.Epoch, b.Epoch) })
+		switch {
+		case first.Epoch == 0:
+			first, began = top, fence.Now()
+			watching(Name(top.Epoch), hold)
+		case top != first:
+			return Name(top.Epoch), nil
+		case fence.Now() > began+hold:
+			return "", nil
+		}
+		select {
+		case <-ctx.Done():
+			return "", ctx.Err()
+		case <-time.After(time.Second):
+		}
+	}
 }
 
 // Fence returns the command that runs another one only while this sidecar may act.

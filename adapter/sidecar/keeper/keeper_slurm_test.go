@@ -14,6 +14,7 @@ import (
 	"github.com/evoslurm/evoslurm/adapter/sidecar/keeper"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/lease"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/store"
+	"github.com/evoslurm/evoslurm/slurmctl"
 	"github.com/evoslurm/evoslurm/slurmctl/slurmtest"
 )
 
@@ -45,6 +46,7 @@ func TestKeeper(t *testing.T) {
 	if err := keeper.Others(t.Context(), slurm); !errors.Is(err, store.ErrUnfit) || !strings.Contains(err.Error(), "scontrol delete ReservationName=evo_lease_1") {
 		t.Errorf("a sidecar without a lease beside one: %v", err)
 	}
+	acting(t, slurm, keeper.Name(1))
 	occupy(t, c)
 	waits, halt := context.WithTimeout(t.Context(), takeover/2)
 	if err := keeper.New(slurm, takeover, log).Acquire(waits, func() {}); err == nil {
@@ -59,6 +61,7 @@ func TestKeeper(t *testing.T) {
 	if err := first.Acts(); err == nil {
 		t.Error("acts without a lease")
 	}
+	acting(t, slurm, "")
 	second, lost := begin(t.Context())
 	name, _ := second.Since()
 	if err := slurm.DeleteReservation(t.Context(), name); err != nil {
@@ -73,6 +76,14 @@ func TestKeeper(t *testing.T) {
 	third, _ := begin(t.Context())
 	if name, _ := third.Since(); name != keeper.Name(1) {
 		t.Errorf("the third has %s", name)
+	}
+}
+
+// acting checks which lease another host renews.
+func acting(t *testing.T, slurm *slurmctl.Client, want string) {
+	t.Helper()
+	if name, err := keeper.Acting(t.Context(), slurm, 15*time.Second, func(string, time.Duration) {}); err != nil || name != want {
+		t.Errorf("%q acts, want %q (%v)", name, want, err)
 	}
 }
 
