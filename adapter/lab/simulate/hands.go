@@ -16,7 +16,7 @@ import (
 
 // hands says how the processes of an application submit what brings its nodes, where the sidecar is an operator.
 type hands struct {
-	How   string // "": as they should; old, never, dies, slow, slips
+	How   string // "": as they should; old, never, dies, slow, slips, moves, longer, forges
 	Times int    // so often; 0: always
 }
 
@@ -27,7 +27,7 @@ func parseHands(text string) (h hands, err error) {
 		h.Times, err = strconv.Atoi(times)
 	}
 	switch how {
-	case "old", "never", "dies", "slow", "slips":
+	case "old", "never", "dies", "slow", "slips", "moves", "longer", "forges":
 		return h, err
 	}
 	return h, fmt.Errorf("hands: %q", how)
@@ -76,9 +76,21 @@ func (s *Sidecar) submit(p *slurmsim.Process, owner slurmctl.Job, how string, fi
 		return killed
 	case "slow":
 		p.Sleep(killedFor)
-	case "slips":
+	case "moves":
+		for _, r := range s.Cluster.Queue() {
+			if r.UID == user.UID && r.State == slurmctl.Pending {
+				_ = s.Cluster.Client(user).UpdateJob(context.Background(), r.ID, slurmctl.JobUpdate{Reservation: &first.Request.Reservation, StartNow: true})
+			}
+		}
+		p.Sleep(2 * time.Second) // until Slurm starts it
+	case "longer":
+		first.Request.TimeLimit = 5 * time.Hour
+	case "slips", "forges":
 		if slips := first.Request; slips.Reservation != "" {
-			slips.Name, slips.Comment, slips.TimeLimit, slips.ExpandJob = "slips", "", 5*time.Hour, 0
+			slips.TimeLimit, slips.ExpandJob = 5*time.Hour, 0
+			if slips.Name += "9"; how == "slips" {
+				slips.Name, slips.Comment = how, ""
+			}
 			_, _ = s.Cluster.Client(user).Allocate(context.Background(), slips) // if it is refused, others were faster
 		}
 	}

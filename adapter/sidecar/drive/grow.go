@@ -60,6 +60,7 @@ func (g *growth) bring(ctx context.Context) error {
 		return err
 	}
 	var brought []slurmctl.Job
+	byJob := g.ByJob && len(g.Grown.Expanders) == 0
 	if len(g.Grown.Expanders) == 0 {
 		g.Request.Reservation = g.Hold
 		var k slurmctl.Job
@@ -75,6 +76,9 @@ func (g *growth) bring(ctx context.Context) error {
 		g.Grown.Expanders, brought = []slurmctl.JobID{k.ID}, []slurmctl.Job{k}
 	}
 	brought, err := g.begun(ctx, brought)
+	for i := 0; byJob && err == nil && i < len(brought); i++ { // users can change jobs that wait
+		err = g.asAsked(ctx, &brought[i])
+	}
 	if err == nil {
 		err = g.dropPending(ctx, brought)
 	}

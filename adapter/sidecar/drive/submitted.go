@@ -12,8 +12,8 @@ import (
 	"github.com/evoslurm/evoslurm/slurmctl"
 )
 
-// submitted finds the expander that a process of the job was asked to submit, by its user and name. If it is another
-// one than was asked for, it is cancelled. Of several, the oldest counts; the core ends the others.
+// submitted finds the expander that a process of the job was asked to submit, by its user and name. Of several, the
+// oldest counts; the core ends the others.
 func (g *growth) submitted(ctx context.Context) (slurmctl.Job, error) {
 	all, err := g.Slurm.Named(ctx, g.As, g.Name)
 	if err != nil {
@@ -36,10 +36,24 @@ func (g *growth) submitted(ctx context.Context) (slurmctl.Job, error) {
 		return slurmctl.Job{}, refused
 	}
 	k := slices.MinFunc(all, func(a, b slurmctl.Job) int { return int(a.ID) - int(b.ID) })
-	if k.Reservation != g.Hold || len(k.NodeList) > 0 && !msg.SameSet(k.NodeList, g.Nodes) {
-		err := g.Slurm.Cancel(ctx, k.ID)
-		return slurmctl.Job{}, errors.Join(fmt.Errorf("job %d, which was to bring %s from reservation %q, has %s from reservation %q",
-			k.ID, slurmctl.CompressNodes(g.Nodes), g.Hold, slurmctl.CompressNodes(k.NodeList), k.Reservation), err)
+	return k, g.asAsked(ctx, &k)
+}
+
+// asAsked cancels a job that a process of the job submitted if it is another one than was asked for. What is merged gets
+// the base job's time limit.
+func (g *growth) asAsked(ctx context.Context, k *slurmctl.Job) error {
+	q := g.Request
+	if g.Merge {
+		q.TimeLimit = 0
 	}
-	return k, nil
+	why := msg.Unlike(k, &q, g.Moved)
+	switch {
+	case k.Reservation != g.Hold || len(k.NodeList) > 0 && !msg.SameSet(k.NodeList, g.Nodes):
+		why = fmt.Sprintf("it has %s from reservation %q, not %s from %q", slurmctl.CompressNodes(k.NodeList), k.Reservation, slurmctl.CompressNodes(g.Nodes), g.Hold)
+	case why == "":
+		return nil
+	}
+	err := g.Slurm.Cancel(ctx, k.ID)
+	g.Grown.Expanders = nil
+	return errors.Join(fmt.Errorf("job %d, which the job's own process submitted, is not the one that was asked for, and is cancelled: %s", k.ID, why), err)
 }

@@ -95,7 +95,7 @@ func actFirst(c *state.Core, s *state.Snapshot, j *state.Job, now time.Time) boo
 }
 
 // attached returns a Slurm job of j that runs inside one of our holds. Slurm would kill the
-// job at the hold's end, and the sidecar could not give up the hold.
+// job at the hold's end, and the sidecar could not give up the hold. One that slipped in is cancelled instead.
 func attached(c *state.Core, s *state.Snapshot, j *state.Job) (slurmctl.Job, bool) {
 	if j.Mode.StaysInHold {
 		return slurmctl.Job{}, false // the job must stay in the hold, see Start
@@ -110,7 +110,7 @@ func attached(c *state.Core, s *state.Snapshot, j *state.Job) (slurmctl.Job, boo
 		if r == nil || r.State != slurmctl.Running && r.State != slurmctl.Suspended {
 			continue
 		}
-		if _, ours := hold.HoldNamed(c, r.Reservation); ours {
+		if _, ours := hold.HoldNamed(c, r.Reservation); ours && c.Intruders[r.ID].Job == nil {
 			return *r, true
 		}
 	}

@@ -6,6 +6,7 @@ import (
 
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/msg"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/plan"
+	"github.com/evoslurm/evoslurm/adapter/sidecar/core/slurm"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/state"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/store/row"
 	"github.com/evoslurm/evoslurm/slurmctl"
@@ -42,10 +43,28 @@ func endBeside(c *state.Core, what string, how msg.Cancel) bool {
 }
 
 // MayBring reports whether a Slurm job with the name of an expander of j may really be an expander. Any
-// user can use such a name.
+// user can use such a name. In a hold that was open to the user, an unknown one must be as the sidecar asks for it.
 func MayBring(c *state.Core, r *slurmctl.Job, j *state.Job) bool {
-	return r.UID == j.UID || plan.IsSelf(c, r)
+	if r.UID != j.UID || plan.IsSelf(c, r) {
+		return plan.IsSelf(c, r)
+	}
+	_, held := state.ParseHoldName(r.Reservation)
+	if !held || !j.Mode.AsksJob || c.Owner(r.ID) == j || r.State == slurmctl.Pending {
+		return true
+	}
+	q := slurmctl.AllocateRequest{Partition: slurm.PartitionOf(j), Account: j.Account, QOS: j.QOS}
+	if end := j.Record.EndTime; j.Mode.GrowthsStayJobs && j.Record.TimeLimit != slurmctl.Unlimited && !end.IsZero() {
+		q.TimeLimit = max(end.Sub(r.StartTime), 0) + longerBy
+	}
+	return msg.Unlike(r, &q, PluginMoves(c)) == ""
 }
+
+// longerBy is how much later than its base job a companion may end: its limit is at least a minute, and it starts later
+// than it was asked for.
+const longerBy = 3 * time.Minute
+
+// PluginMoves reports whether a plugin of the site may put a job into another partition and QOS than it asks for.
+func PluginMoves(c *state.Core) bool { return c.SlurmConfig.Values["JobSubmitPlugins"] != "" }
 
 // suspendedFor returns how long a job was suspended at least that began at `started` and had run for `used`, or 0 if
 // that is not known. Slurm was asked at `asked`; the answer may have taken long.

@@ -90,13 +90,13 @@ func sendIntruders(c *state.Core, s *state.Snapshot) {
 	}
 }
 
-// isFor reports whether a hold is for a Slurm job, as far as the core knows. If a job refers to the wrong one
-// of several holds, mirror and act correct that.
+// isFor reports whether a hold is for a Slurm job, as far as the core knows. If an evolving job refers to the wrong one
+// of several holds, mirror and act correct that, unless it slipped in.
 func isFor(c *state.Core, own state.OwnName, r *slurmctl.Job) bool {
-	if c.Owner(r.ID) != nil && !plan.IsExpander(c, r) {
-		return true
-	}
 	j := c.ByID[own.Job]
+	if k := c.Owner(r.ID); k != nil && !plan.IsExpander(c, r) {
+		return k == j || r.State == slurmctl.Pending || !slippedIn(c, j, own.Step, r)
+	}
 	if plan.IsExpander(c, r) {
 		name, _ := state.ParseHoldName(r.Name)
 		return name.Job == own.Job && (j == nil || adopt.MayBring(c, r, j))

@@ -125,6 +125,7 @@ type (
 		StepMgr     bool      // the expander has a step manager, and is usable once its prologs have ended
 		StaysUntil  time.Time // when the expander has ended at the latest
 		Request     slurmctl.AllocateRequest
+		Moved       bool             // a plugin of the site may put the expander into another partition or QOS
 		MayPark     bool             // the expander may be submitted parked if a site's plugin refuses it otherwise
 		Expanders   []slurmctl.JobID // existing expanders that are not merged yet
 		GaveBack    time.Time        // when the job last gave back some of the nodes; zero if it had none of them

@@ -1,6 +1,7 @@
 package msg
 
 import (
+	"fmt"
 	"slices"
 	"time"
 
@@ -148,6 +149,27 @@ func (o *Occupancy) Untouched(nodes []int, to Rank) []int {
 
 // ConfigFor is how long the sidecar relies on the configuration that it read from Slurm.
 const ConfigFor = 5 * time.Minute
+
+// Unlike returns in words how a job that a process of the user submitted differs from the request for it, or "". A promise
+// is used at the price and priority at which it was made, so account, QOS, and partition must be the same. moved says that
+// a plugin of the site may have put the job into another QOS and partition. A longer time limit keeps nodes promised to others.
+func Unlike(k *slurmctl.Job, q *slurmctl.AllocateRequest, moved bool) string {
+	for _, f := range []struct {
+		what, has, want string
+		moves           bool
+	}{{"account", k.Account, q.Account, false}, {"QOS", k.QOS, q.QOS, true}, {"partition", k.Partition, q.Partition, true}} {
+		if f.want != "" && f.has != f.want && !(moved && f.moves) {
+			return fmt.Sprintf("its %s is %q, not %q", f.what, f.has, f.want)
+		}
+	}
+	switch {
+	case q.TimeLimit <= 0 || k.TimeLimit != slurmctl.Unlimited && k.TimeLimit <= q.TimeLimit:
+		return ""
+	case k.TimeLimit == slurmctl.Unlimited:
+		return "it has no time limit"
+	}
+	return fmt.Sprintf("its time limit is %v, not %v", k.TimeLimit, q.TimeLimit)
+}
 
 // Unready returns in words why an expander that has nodes cannot be used yet, or "". If the sidecar merged an
 // expander whose nodes do not come up, Slurm would end the base job. An expander with a step manager rejects
