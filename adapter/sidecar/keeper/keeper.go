@@ -12,7 +12,6 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -27,9 +26,9 @@ import (
 )
 
 const (
-	mostDigits = 15      // of an epoch
-	holders    = 1 << 28 // random numbers: eight years of seconds
-	shortest   = 60      // seconds of a reservation: those of the beat come on top
+	mostEpoch = 1e9     // one in three seconds for a century
+	holders   = 1 << 28 // random numbers: eight years of seconds
+	shortest  = 60      // seconds of a reservation: those of the beat come on top
 )
 
 // othersLimit is how long Others waits for Slurm.
@@ -44,17 +43,31 @@ var ErrLost = errors.New("the lease is lost")
 // Name returns the name of the reservation of an epoch.
 func Name(epoch int64) string { return lease.Prefix + strconv.FormatInt(epoch, 10) }
 
-// Claims returns the claims among all reservations.
+// Claims returns the claims among all reservations. Those that no sidecar can have made have no holder.
 func Claims(all []slurmctl.Reservation) (claims []lease.Claim) {
 	for _, r := range all {
 		text, ours := strings.CutPrefix(r.Name, lease.Prefix)
 		epoch, err := strconv.ParseInt(text, 10, 64)
-		if !ours || err != nil || len(text) > mostDigits || epoch <= 0 {
+		if !ours || err != nil || epoch <= 0 || r.Name != Name(epoch) {
 			continue
 		}
-		claims = append(claims, lease.Claim{Epoch: epoch, Holder: int64(r.Start.Sub(begin) / time.Second), Beat: int64(r.End.Sub(r.Start)/time.Second) - shortest})
+		c := lease.Claim{Epoch: epoch, Holder: int64(r.Start.Sub(begin) / time.Second), Beat: int64(r.End.Sub(r.Start)/time.Second) - shortest}
+		if epoch > mostEpoch || c.Holder < 0 || c.Holder >= holders || !lease.Beats(c.Beat) {
+			c = lease.Claim{Epoch: epoch, Holder: lease.Nobody}
+		}
+		claims = append(claims, c)
 	}
 	return claims
+}
+
+// top returns the highest claim of a sidecar among all reservations, or an empty one.
+func top(all []slurmctl.Reservation) (top lease.Claim) {
+	for _, c := range Claims(all) {
+		if c.Holder != lease.Nobody && c.Epoch > top.Epoch {
+			top = c
+		}
+	}
+	return top
 }
 
 // Keeper keeps the lease of this process.
@@ -203,8 +216,8 @@ func Others(ctx context.Context, slurm *slurmctl.Client) error {
 	ctx, done := context.WithTimeout(ctx, othersLimit)
 	defer done()
 	all, err := slurm.Reservations(ctx)
-	if claims := Claims(all); err == nil && len(claims) > 0 { // if Slurm is away, the sidecar waits for it
-		name := Name(claims[len(claims)-1].Epoch)
+	if top := top(all); err == nil && top.Epoch > 0 { // if Slurm is away, the sidecar waits for it
+		name := Name(top.Epoch)
 		return fmt.Errorf("%w: the reservation %s says that sidecars on two hosts share this Slurm: set takeover and api here as there; "+
 			"or, if no other sidecar runs any more: scontrol delete ReservationName=%s", store.ErrUnfit, name, name)
 	}
@@ -222,11 +235,10 @@ func Acting(ctx context.Context, slurm *slurmctl.Client, takeover time.Duration,
 	var began time.Duration
 	for {
 		all, err := slurm.Reservations(ctx)
-		claims := Claims(all)
-		if err != nil || len(claims) == 0 {
+		top := top(all)
+		if err != nil || top.Epoch == 0 {
 			return "", err
 		}
-		top := slices.MaxFunc(claims, func(a, b lease.Claim) int { return cmp.Compare(a.Epoch, b.Epoch) })
 		switch {
 		case first.Epoch == 0:
 			first, began = top, fence.Now()

@@ -3,8 +3,9 @@ package keeper_test
 import (
 	"context"
 	"errors"
-	"fmt"
+
 	"os"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -102,19 +103,22 @@ func occupy(t *testing.T, c *slurmtest.Cluster) {
 }
 
 func TestClaims(t *testing.T) {
-	c := slurmtest.Start(t, slurmtest.Options{Nodes: 1})
-	for i, name := range []string{"evo_lease_7", "evo_lease_x", "evo_lease_0", "evo_lease_99999999999999999999", "other", "evo_lease_-3"} {
-		start := time.Date(2060, 1, 1, 0, 0, 5, 0, time.UTC).Unix()
-		if _, err := c.Run(t.Context(), slurmtest.Root, "scontrol", "create", "reservation", "ReservationName="+name, "Users=root", "Nodes=n1", "Flags=OVERLAP,IGNORE_JOBS",
-			fmt.Sprintf("StartTime=%s", time.Unix(start, 0).Format("2006-01-02T15:04:05")), fmt.Sprintf("EndTime=%s", time.Unix(start+63, 0).Format("2006-01-02T15:04:05"))); err != nil {
-			t.Fatal(i, err)
+	made := time.Date(2060, 1, 1, 0, 0, 5, 0, time.UTC)
+	for name, c := range map[string]struct {
+		start time.Time
+		long  time.Duration
+		want  []lease.Claim
+	}{
+		"evo_lease_7":                    {made, 63 * time.Second, []lease.Claim{{Epoch: 7, Holder: 5, Beat: 3}}},
+		"evo_lease_8":                    {time.Unix(1_800_000_000, 0), time.Hour, []lease.Claim{{Epoch: 8, Holder: lease.Nobody}}},
+		"evo_lease_9":                    {made, time.Minute, []lease.Claim{{Epoch: 9, Holder: lease.Nobody}}},
+		"evo_lease_999999999999999":      {made, 63 * time.Second, []lease.Claim{{Epoch: 999999999999999, Holder: lease.Nobody}}},
+		"evo_lease_99999999999999999999": {made, 63 * time.Second, nil},
+		"evo_lease_007":                  {made, 63 * time.Second, nil},
+		"evo_lease_x":                    {made, 63 * time.Second, nil}, "evo_lease_0": {made, 63 * time.Second, nil}, "evo_lease_-3": {made, 63 * time.Second, nil}, "other": {made, 63 * time.Second, nil},
+	} {
+		if got := keeper.Claims([]slurmctl.Reservation{{Name: name, Start: c.start, End: c.start.Add(c.long)}}); !slices.Equal(got, c.want) {
+			t.Errorf("%s: %+v, want %+v", name, got, c.want)
 		}
-	}
-	all, err := c.Client().Reservations(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	if got := keeper.Claims(all); len(got) != 1 || got[0] != (lease.Claim{Epoch: 7, Holder: 5, Beat: 3}) {
-		t.Errorf("claims %+v", got)
 	}
 }

@@ -12,6 +12,7 @@
 //   - It reads again after that, and withdraws if any claim but its own has changed: the holder renewed.
 //   - It acts only when a read that it sent Gap later still shows its claim. slurmctld may be killed and begin
 //     again with an older state, and by then every other sidecar has seen the claim, or begins its count again.
+//   - A reservation that is only named like a claim ([Nobody]) takes its epoch, and has no other effect.
 //
 // Hosts compare no clocks. Each measures durations by its own clock, which is never set and goes on while the
 // host sleeps. Take exceeds Hold by 30 %, far more than two such clocks drift apart. slurmctld's clock has no

@@ -14,6 +14,9 @@ type Claim struct {
 	Beat   int64 // changes with each renewal
 }
 
+// Nobody is the holder of a reservation that is only named like a claim: it takes its epoch, and has no other effect.
+const Nobody = -1
+
 // Prefix begins the names of the reservations that are claims. The epoch follows.
 const Prefix = "evo_lease_"
 
@@ -22,6 +25,9 @@ const mostBeats = 1 << 24
 
 // givenUp returns the beat with which a holder gives its claim up. No administrator writes it by mistake.
 func givenUp(holder int64) int64 { return mostBeats + 1 + holder%mostBeats }
+
+// Beats reports whether a holder may write this beat.
+func Beats(beat int64) bool { return beat > 0 && beat <= 2*mostBeats }
 
 // Terms holds the durations of the rules.
 type Terms struct {
@@ -79,6 +85,7 @@ type Machine struct {
 
 	read        bool          // at least once
 	claims      []Claim       // as last read
+	taken       []int64       // epochs of nobody's
 	since, last time.Duration // the claims stand still since; the last read was sent
 	next        time.Duration // when to begin the next round
 	queue       []Action
@@ -144,6 +151,13 @@ func (m *Machine) Done(a Action, sent, got time.Duration, claims []Claim, failed
 	if failed {
 		return
 	}
+	m.taken = nil
+	claims = slices.DeleteFunc(slices.Clone(claims), func(c Claim) bool {
+		if c.Holder == Nobody {
+			m.taken = append(m.taken, c.Epoch)
+		}
+		return c.Holder == Nobody
+	})
 	claims = slices.SortedFunc(slices.Values(claims), func(a, b Claim) int { return cmp.Compare(a.Epoch, b.Epoch) })
 	before := m.claims
 	if !m.read || !slices.Equal(claims, before) || got-m.last > m.terms.Gap {
@@ -175,6 +189,9 @@ func (m *Machine) consider(sent time.Duration) {
 		return
 	}
 	m.phase, m.epoch, m.beat = Claiming, top.Epoch+1, 1
+	for slices.Contains(m.taken, m.epoch) {
+		m.epoch++
+	}
 	m.queue = []Action{{Kind: Create, Epoch: m.epoch, Beat: m.beat, Before: sent + m.terms.Gap}, {Kind: Read}}
 }
 

@@ -114,6 +114,24 @@ func TestGivenUp(t *testing.T) {
 	s.does(Create, 3)
 }
 
+// TestNobody: reservations that are only named like claims neither end the right to act nor keep a sidecar from it.
+func TestNobody(t *testing.T) {
+	s := holds(t)
+	s.does(Renew, 2)
+	s.does(Read, 0, Claim{2, 7, s.m.beat}, Claim{9, Nobody, 0})
+	if s.m.Phase() != Holding {
+		t.Error("lost the lease to nobody")
+	}
+	s.m = New(9, TermsOf(30*time.Second))
+	odd := []Claim{{2, 7, 3}, {3, Nobody, 0}, {1e15, Nobody, 0}}
+	s.watches(odd...)
+	s.does(Create, 4)
+	s.does(Read, 0, append(odd, Claim{4, 9, 1})...)
+	if s.m.Phase() != Proving {
+		t.Error("its own claim does not count")
+	}
+}
+
 // TestGap: an observation with a gap begins again.
 func TestGap(t *testing.T) {
 	s := &script{T: t, m: New(7, TermsOf(30*time.Second))}
