@@ -2,6 +2,8 @@ package api
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"net/http"
 	"os"
 	"time"
@@ -12,10 +14,17 @@ const MostShipped = 1 << 20
 
 // ShipRequest asks the sidecar that acts for what only its database knows. It comes from a sidecar on another host.
 type ShipRequest struct {
-	Host    string `json:"host"`
-	Version string `json:"version"`
-	Copy    int64  `json:"copy"`   // number of the copy of the database; 0 makes a new one; negative: settings alone
-	Offset  int64  `json:"offset"` // of the piece, in bytes
+	Host     string `json:"host"`
+	Version  string `json:"version"`
+	Settings string `json:"settings"` // SettingsSum of those that it has on its disk
+	Copy     int64  `json:"copy"`     // number of the copy of the database; 0 makes a new one; negative: settings alone
+	Offset   int64  `json:"offset"`   // of the piece, in bytes
+}
+
+// SettingsSum returns what tells shipped settings apart.
+func SettingsSum(text []byte) string {
+	sum := sha256.Sum256(text)
+	return hex.EncodeToString(sum[:])
 }
 
 // Shipment is a piece of a copy of the database, with all settings.

@@ -89,6 +89,9 @@ func (c *Controller) change(ctx context.Context, caller string, decide func(now,
 	if !c.onLoop(ctx, func() { err = c.settle(caller, decide) }) {
 		return errNotRunning
 	}
+	if err == nil {
+		c.share(ctx)
+	}
 	return err
 }
 

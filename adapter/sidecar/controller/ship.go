@@ -14,15 +14,24 @@ import (
 // copyAgain is how long a copy of the database lasts at least. It costs as much as reading the database.
 const copyAgain = 10 * time.Second
 
+const (
+	shareLimit   = 5 * time.Second // for the other sidecar to fetch a setting
+	shareLook    = 20 * time.Millisecond
+	followsUntil = 10 * time.Second // after its last call, the other sidecar counts as away
+)
+
 // ships holds what the sidecar on another host gets.
 type ships struct {
 	lease func() (name string, since time.Time) // nil: there is no other
 
-	mu      sync.Mutex
+	copying sync.Mutex // held while the database is copied or read
 	copy    *os.File
 	number  int64 // of the copy: when it was begun
 	size    int64
+
+	mu      sync.Mutex // never held for long: the status waits for it
 	standby *api.Standby
+	has     string // sum of the settings that it has
 }
 
 // Shared says that there is a sidecar on another host, and that this one acts by a lease.
@@ -31,25 +40,26 @@ func (c *Controller) Shared(lease func() (name string, since time.Time)) { c.shi
 // Alive reports whether the loop runs.
 func (c *Controller) Alive(ctx context.Context) bool { return c.onLoop(ctx, func() {}) }
 
-// Ship implements api.Server.Ship.
-func (c *Controller) Ship(ctx context.Context, r api.ShipRequest) (s api.Shipment, err error) {
+// allSettings returns all settings as they are shipped, and their sum.
+func (c *Controller) allSettings(ctx context.Context) (text []byte, sum string, err error) {
 	all, err := c.store.Settings(ctx)
 	if err == nil {
-		s.Settings, err = json.Marshal(all)
+		text, err = json.Marshal(all)
 	}
-	c.ships.mu.Lock()
-	defer c.ships.mu.Unlock()
-	if err != nil {
+	return text, api.SettingsSum(text), err
+}
+
+// Ship implements api.Server.Ship.
+func (c *Controller) Ship(ctx context.Context, r api.ShipRequest) (s api.Shipment, err error) {
+	if s.Settings, _, err = c.allSettings(ctx); err != nil {
 		return s, err
 	}
-	before := c.ships.standby
-	c.ships.standby = &api.Standby{Host: r.Host, Version: r.Version, Seen: time.Now()}
-	if before != nil && before.Host == r.Host {
-		c.ships.standby.Copied = before.Copied
-	}
+	c.called(r, false)
 	if r.Copy < 0 {
 		return s, nil
 	}
+	c.ships.copying.Lock()
+	defer c.ships.copying.Unlock()
 	if r.Copy == 0 {
 		if err := c.copyDatabase(ctx); err != nil {
 			return s, err
@@ -63,9 +73,38 @@ func (c *Controller) Ship(ctx context.Context, r api.ShipRequest) (s api.Shipmen
 		return s, err
 	}
 	if r.Offset+int64(len(s.Piece)) == s.Size {
-		c.ships.standby.Copied = time.Now()
+		c.called(r, true)
 	}
 	return s, nil
+}
+
+// called notes that the other sidecar has called, and whether it now has the whole database.
+func (c *Controller) called(r api.ShipRequest, whole bool) {
+	c.ships.mu.Lock()
+	defer c.ships.mu.Unlock()
+	now := api.Standby{Host: r.Host, Version: r.Version, Seen: time.Now()}
+	if before := c.ships.standby; before != nil && before.Host == r.Host {
+		now.Copied = before.Copied
+	}
+	if whole {
+		now.Copied = now.Seen
+	}
+	c.ships.standby, c.ships.has = &now, r.Settings
+}
+
+// share waits until the other sidecar has the settings, too, unless it is away: a setting that was confirmed must
+// outlive this host.
+func (c *Controller) share(ctx context.Context) {
+	for end := time.Now().Add(shareLimit); c.ships.lease != nil && time.Now().Before(end); {
+		_, sum, err := c.allSettings(ctx)
+		c.ships.mu.Lock()
+		done := c.ships.standby == nil || time.Since(c.ships.standby.Seen) > followsUntil || c.ships.has == sum
+		c.ships.mu.Unlock()
+		if done || err != nil {
+			return
+		}
+		time.Sleep(shareLook)
+	}
 }
 
 // copyDatabase makes a new copy, unless the last one is young.

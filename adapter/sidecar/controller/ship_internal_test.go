@@ -70,6 +70,65 @@ func TestShip(t *testing.T) {
 	}
 }
 
+// TestShare checks that a setting is on the second host before it is confirmed.
+func TestShare(t *testing.T) {
+	cfg, st := alone(t)
+	second := filepath.Join(t.TempDir(), "evoslurm.db")
+	log, _ := quiet()
+	live(t, cfg, st, func(ctx context.Context, c *Controller) {
+		c.Shared(func() (string, time.Time) { return "evo_lease_3", time.Time{} })
+		client, end := shipFrom(t, c, log)
+		following, stop := context.WithCancel(ctx)
+		followed := make(chan struct{})
+		go func() {
+			(&keeper.Follower{Client: client, Database: second, Log: log}).Run(following)
+			close(followed)
+		}()
+		until(func() bool { return c.leaseNow().Standby != nil })
+		for _, name := range []string{"alice", "bob"} {
+			if _, err := c.ChangeSettings(ctx, api.SettingsRequest{Add: map[string][]string{"deny.users": {name}}}, "root"); err != nil {
+				t.Error(err)
+			}
+			if text, err := os.ReadFile(second + ".settings"); err != nil || !strings.Contains(string(text), name) {
+				t.Errorf("the second host has %s, %v; want %s", text, err, name)
+			}
+		}
+		stop()
+		<-followed
+		end()
+	})
+}
+
+// TestStatusDuringCopy checks that the status does not wait for a copy of the database.
+func TestStatusDuringCopy(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "evoslurm.db")
+	st := openDatabase(t, path)
+	defer st.Close()
+	for range 40 {
+		if err := st.AddEvent(t.Context(), 0, time.Now(), "test", map[string]string{"text": strings.Repeat("x", 1_000_000)}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	c := &Controller{store: st}
+	c.cfg.Database, c.ships.lease = path, func() (string, time.Time) { return "", time.Time{} }
+	under := func() bool { _, err := os.Stat(path + ".copy"); return err == nil }
+	beside := false
+	for range 5 { // the copy may be done before this goroutine looks
+		copied := make(chan error, 1)
+		go func() { _, err := c.Ship(t.Context(), api.ShipRequest{}); copied <- err }()
+		until(func() bool { return under() || len(copied) > 0 })
+		c.leaseNow()
+		beside = beside || under()
+		if err := <-copied; err != nil {
+			t.Fatal(err)
+		}
+		c.ships.number = 0 // it is old
+	}
+	if !beside {
+		t.Error("the status waits for the copy")
+	}
+}
+
 // until waits for something.
 func until(is func() bool) {
 	for !is() {

@@ -203,6 +203,7 @@ func (c *Controller) UseStrategy(ctx context.Context, kind api.StrategyKind, nam
 	if err := c.swap(ctx, []*pluginhost.Change{change}, nil); err != nil {
 		return api.Strategy{}, err
 	}
+	c.share(ctx)
 	all := c.slot(kind).List()
 	if i := slices.IndexFunc(all, func(s api.Strategy) bool { return s.InUse && (s.Name == name || name == api.Configured) }); i >= 0 {
 		return all[i], nil

@@ -75,26 +75,36 @@ func (f *Follower) tell(err error) {
 	f.told = text
 }
 
+// ship asks the sidecar that acts, and keeps its settings, which are in each answer.
 func (f *Follower) ship(ctx context.Context, r api.ShipRequest) (api.Shipment, error) {
 	ctx, done := context.WithTimeout(ctx, followLimit)
 	defer done()
-	r.Host, r.Version = f.Host, f.Version
-	return f.Client.Ship(ctx, r)
+	r.Host, r.Version, r.Settings = f.Host, f.Version, api.SettingsSum(f.settings)
+	s, err := f.Client.Ship(ctx, r)
+	if err != nil || bytes.Equal(s.Settings, f.settings) {
+		return s, err
+	}
+	if err := json.Unmarshal(s.Settings, &[]store.Setting{}); err != nil {
+		return s, fmt.Errorf("the settings of the sidecar that acts: %w", err)
+	}
+	if err := renameio.WriteFile(settingsFile(f.Database), s.Settings, 0o600); err != nil {
+		return s, err
+	}
+	f.settings = s.Settings
+	return s, nil
 }
 
 // settingsFile holds the settings of the sidecar that acts, until this one takes over.
 func settingsFile(database string) string { return database + ".settings" }
 
+// fetchSettings fetches the settings until the sidecar that acts knows that this one has them.
 func (f *Follower) fetchSettings(ctx context.Context) error {
-	s, err := f.ship(ctx, api.ShipRequest{Copy: -1})
-	if err != nil || bytes.Equal(s.Settings, f.settings) {
-		return err
+	for {
+		had := f.settings
+		if _, err := f.ship(ctx, api.ShipRequest{Copy: -1}); err != nil || bytes.Equal(had, f.settings) {
+			return err
+		}
 	}
-	if err := json.Unmarshal(s.Settings, &[]store.Setting{}); err != nil {
-		return fmt.Errorf("the settings of the sidecar that acts: %w", err)
-	}
-	f.settings = s.Settings
-	return renameio.WriteFile(settingsFile(f.Database), s.Settings, 0o600)
 }
 
 // fetchDatabase replaces the database by a copy.
