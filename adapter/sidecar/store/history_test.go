@@ -17,6 +17,11 @@ func TestHistoryIndexes(t *testing.T) {
 		{HistoryFilter{From: time.Unix(1, 0), Before: Place{9, 9}}, "jobs_ended"},
 		{HistoryFilter{Jobs: []uint32{1, 2}}, "sqlite_autoindex_jobs_1"},
 		{HistoryFilter{Owner: &owner, From: time.Unix(1, 0)}, "jobs_uid"},
+		{HistoryFilter{Owner: &owner, Accounts: []string{"a", "b"}}, "jobs_account"},
+		{HistoryFilter{Owner: &owner, Names: []string{"a"}}, "jobs_"},
+		{HistoryFilter{Names: []string{"a"}}, "jobs_name"},
+		{HistoryFilter{Names: []string{"a", "b"}, From: time.Unix(1, 0), Before: Place{9, 9}}, "jobs_name"},
+		{HistoryFilter{Users: []string{"a"}}, "jobs_user"},
 	} {
 		statement, args := c.filter.statement()
 		plan, err := explain(t, s, `SELECT id FROM jobs `+statement, args)
