@@ -18,6 +18,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/evoslurm/evoslurm/adapter/internal/strict"
 )
 
 // Where there is no MUNGE, a caller proves its identity by a JSON Web Token of slurmctld ("scontrol token"). A token is good for
@@ -33,25 +35,18 @@ const (
 	tokenReserve = time.Minute // a token that expires sooner is not used for a new request
 )
 
-// Keys has the key of the site's tokens, AuthAltParameters=jwt_key in slurm.conf. It is read again when it changes.
+// Keys has the key of the site's tokens, AuthAltParameters=jwt_key in slurm.conf.
 type Keys struct {
 	File string
-
-	mu    sync.Mutex
-	stamp time.Time
-	key   []byte
+	// SlurmUser returns who may own the file besides root and this process's user, or 0 if that is not known.
+	SlurmUser func() uint32
 }
 
-// Key returns the key.
+// Key reads the key, each time: it may be renewed, and its times need not show that.
 func (k *Keys) Key() ([]byte, error) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
 	st, err := os.Stat(k.File)
 	if err != nil {
 		return nil, err
-	}
-	if k.key != nil && st.ModTime().Equal(k.stamp) {
-		return k.key, nil
 	}
 	switch {
 	case !st.Mode().IsRegular():
@@ -61,12 +56,10 @@ func (k *Keys) Key() ([]byte, error) {
 	case st.Size() < leastKey || st.Size() > mostKey:
 		return nil, fmt.Errorf("%s has %d bytes: want %d or more, as Slurm does", k.File, st.Size(), leastKey)
 	}
-	key, err := os.ReadFile(k.File)
-	if err != nil {
+	if err := strict.Path(k.File, k.SlurmUser()); err != nil {
 		return nil, err
 	}
-	k.key, k.stamp = key, st.ModTime()
-	return key, nil
+	return os.ReadFile(k.File)
 }
 
 // claims holds what slurmctld writes into a token.
@@ -157,13 +150,13 @@ func (a *authenticator) openToken(r *http.Request, credential string, body []byt
 	if err != nil {
 		return 0, Errorf(ErrDenied, "not a credential by token")
 	}
-	key, err := a.tokens.Key()
-	if err != nil {
-		return 0, Errorf(ErrUnavailable, "the sidecar cannot read the key of Slurm's tokens: %v", err)
-	}
 	targets, err := a.targets(r, body)
 	if err != nil {
 		return 0, err
+	}
+	key, err := a.tokens.Key()
+	if err != nil {
+		return 0, Errorf(ErrUnavailable, "the sidecar cannot read the key of Slurm's tokens: %v", err)
 	}
 	signature, proved := mac(key, parts[0]), false
 	for _, t := range targets {

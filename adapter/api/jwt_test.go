@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/base64"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -38,6 +39,11 @@ func keyFile(t *testing.T, key []byte) string {
 	return file
 }
 
+// keys returns the key that a server reads from a file.
+func keys(t *testing.T, key []byte) *Keys {
+	return &Keys{File: keyFile(t, key), SlurmUser: func() uint32 { return 0 }}
+}
+
 // bearing returns a client that has a token.
 func bearing(t *testing.T, address, token string) *Client {
 	c := client(t, address)
@@ -66,7 +72,7 @@ func TestToken(t *testing.T) {
 	key, now := bytes.Repeat([]byte("k"), 32), time.Now()
 	b := ready(0)
 	r := serve(t, b, func(s *Server) {
-		s.Tokens, s.Reading = &Keys{File: keyFile(t, key)}, func() Reading { return OwnJobs }
+		s.Tokens, s.Reading = keys(t, key), func() Reading { return OwnJobs }
 	})
 	good := tokenOf(key, head, claimsOf("root", now, now.Add(time.Hour)))
 	if a, err := bearing(t, r.tcp, good).Next(t.Context(), 12, NextRequest{From: 1}); err != nil || a.Step != 2 {
@@ -138,29 +144,30 @@ func TestTokenUnproved(t *testing.T) {
 	}
 }
 
-// TestKeys checks that a key that others can read, or that is too short, is refused, and that a new one counts.
+// TestKeys checks that a key that others can read or replace, or that is too short, is refused, and that a new one counts, even with the times
+// and the size of the old one.
 func TestKeys(t *testing.T) {
-	k := &Keys{File: keyFile(t, bytes.Repeat([]byte("k"), 32))}
-	if key, err := k.Key(); err != nil || len(key) != 32 {
-		t.Errorf("%d bytes, %v", len(key), err)
-	}
-	for i, c := range []struct {
-		size int
-		mode os.FileMode
-		want string
-	}{{40, 0o640, ""}, {31, 0o600, "31 bytes: want 32"}, {32, 0o604, "others may read"}} {
-		if err := os.WriteFile(k.File, make([]byte, c.size), 0o600); err != nil {
-			t.Fatal(err)
-		}
-		at := time.Unix(int64(i), 0)
-		if err := os.Chtimes(k.File, at, at); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.Chmod(k.File, c.mode); err != nil {
-			t.Fatal(err)
-		}
-		if key, err := k.Key(); c.want == "" && len(key) != c.size || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {
-			t.Errorf("%d bytes, mode %04o: %d, %v", c.size, c.mode, len(key), err)
+	const slurm, stranger = 64030, 1000
+	k := keys(t, bytes.Repeat([]byte("k"), 32))
+	k.SlurmUser = func() uint32 { return slurm }
+	for _, c := range []struct {
+		key, folder       os.FileMode
+		size, owner, over int
+		want              string
+	}{
+		{0o600, 0o755, 32, 0, 0, ""}, {0o640, 0o700, 40, slurm, slurm, ""}, {0o600, 0o755, 31, 0, 0, "31 bytes: want 32"}, {0o604, 0o755, 32, 0, 0, "others may read"},
+		{0o660, 0o755, 32, 0, 0, "may be written by others"}, {0o600, 0o777, 32, 0, 0, "may be written by others"},
+		{0o600, 0o755, 32, stranger, 0, "belongs to user 1000"}, {0o600, 0o755, 32, 0, stranger, "belongs to user 1000"},
+	} {
+		for _, fill := range []string{"a", "b"} {
+			dir := filepath.Dir(k.File)
+			if err := errors.Join(os.WriteFile(k.File, bytes.Repeat([]byte(fill), c.size), 0o600), os.Chtimes(k.File, time.Unix(1, 0), time.Unix(1, 0)),
+				os.Chmod(k.File, c.key), os.Chown(k.File, c.owner, 0), os.Chmod(dir, c.folder), os.Chown(dir, c.over, 0)); err != nil {
+				t.Fatal(err)
+			}
+			if key, err := k.Key(); c.want == "" && string(key) != strings.Repeat(fill, c.size) || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {
+				t.Errorf("%+v: %q, %v", c, key, err)
+			}
 		}
 	}
 }

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -10,6 +11,7 @@ import (
 	"github.com/evoslurm/evoslurm/adapter/api"
 	"github.com/evoslurm/evoslurm/adapter/internal/certs"
 	"github.com/evoslurm/evoslurm/adapter/internal/config"
+	"github.com/evoslurm/evoslurm/adapter/internal/strict"
 )
 
 // pairs holds the files of the addresses that have TLS, by section of the configuration.
@@ -26,13 +28,14 @@ func certificates(cfg config.Config) pairs {
 	return all
 }
 
-// tokens returns the key of callers by token; nil if there are none.
-func tokens(cfg config.Config) (*api.Keys, error) {
+// tokens returns the key of callers by token; nil if there are none. Whether its owner is SlurmUser is known only once slurmctld
+// has answered: until then the file may belong to another user.
+func tokens(cfg config.Config, slurmUser func() uint32) (*api.Keys, error) {
 	if cfg.JWT.Key == "" {
 		return nil, nil
 	}
-	keys := &api.Keys{File: cfg.JWT.Key}
-	if _, err := keys.Key(); err != nil {
+	keys := &api.Keys{File: cfg.JWT.Key, SlurmUser: slurmUser}
+	if _, err := keys.Key(); err != nil && !errors.As(err, new(strict.OwnerError)) {
 		return nil, fmt.Errorf("jwt.key: %w", err)
 	}
 	return keys, nil

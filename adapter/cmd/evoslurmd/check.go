@@ -169,7 +169,7 @@ func (c *checking) addresses() {
 		c.add("web.tokens", (&web.Tokens{File: c.cfg.Web.Tokens}).Check(), c.cfg.Web.Tokens, "mode 0600, and a line USER TOKEN for each reader (evoslurmd(8), Page)")
 	}
 	if c.cfg.JWT.Key != "" {
-		_, err := tokens(c.cfg)
+		_, err := tokens(c.cfg, func() uint32 { return 0 })
 		c.add("jwt.key", err, c.cfg.JWT.Key, "give the sidecar's account the right to read it, and no other (evoslurmd(8), Tokens)")
 	}
 	for section, pair := range certificates(c.cfg) {

@@ -163,7 +163,7 @@ func run(cmd *cobra.Command, _ []string) error {
 	turn.serve(ctl, server)
 	pairs := certificates(cfg)
 	server.Warnings, server.TLS, server.Start = pairs.trouble, pairs["listen"], apart(cfg, log)
-	if server.Tokens, err = tokens(cfg); err != nil {
+	if server.Tokens, err = tokens(cfg, ctl.SlurmUser); err != nil {
 		return err
 	}
 	if err := server.Listen(); err != nil {

@@ -6,35 +6,46 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"syscall"
 )
 
-// Path returns an error unless only root and this process's user can write or replace a file or
+// OwnerError says that a file or folder belongs to another user than it may.
+type OwnerError struct {
+	Path string
+	UID  uint32
+}
+
+func (e OwnerError) Error() string {
+	return fmt.Sprintf("%s belongs to user %d, who could put another file in its place, not to root or this process's user", e.Path, e.UID)
+}
+
+// Path returns an error unless only root, this process's user, and the other given ones can write or replace a file or
 // folder: they own it, every folder above it, and every link that leads to it, and no other user
 // may write there. Folders above may be open to all with the sticky bit, like /tmp.
-func Path(path string) error {
+func Path(path string, others ...uint32) error {
 	path, err := filepath.Abs(path)
 	if err != nil {
 		return err
 	}
-	if err := chain(path); err != nil {
+	if err := chain(path, others); err != nil {
 		return err
 	}
 	real, err := filepath.EvalSymlinks(path)
 	if err != nil || real == path {
 		return err
 	}
-	return chain(real)
+	return chain(real, others)
 }
 
 // chain checks a path and all folders that it names.
-func chain(path string) error {
+func chain(path string, others []uint32) error {
 	for above := false; ; above = true {
 		st, err := os.Lstat(path)
 		if err != nil {
 			return err
 		}
-		if err := owned(path, st); err != nil {
+		if err := owned(path, st, others); err != nil {
 			return err
 		}
 		open := st.Mode().Perm()&0o022 != 0 && st.Mode()&fs.ModeSymlink == 0
@@ -49,9 +60,9 @@ func chain(path string) error {
 	}
 }
 
-func owned(path string, st fs.FileInfo) error {
-	if owner := st.Sys().(*syscall.Stat_t).Uid; owner != 0 && int(owner) != os.Geteuid() {
-		return fmt.Errorf("%s belongs to user %d, who could put another file in its place, not to root or this process's user", path, owner)
+func owned(path string, st fs.FileInfo, others []uint32) error {
+	if owner := st.Sys().(*syscall.Stat_t).Uid; owner != 0 && int(owner) != os.Geteuid() && !slices.Contains(others, owner) {
+		return OwnerError{path, owner}
 	}
 	return nil
 }

@@ -81,6 +81,9 @@ func (c *Controller) Operator(uid uint32) bool {
 	return uid == 0 || uid == v.SlurmUser || v.Operators.Allows(uid)
 }
 
+// SlurmUser returns whose processes slurmctld's are, or 0 until Slurm has said so.
+func (c *Controller) SlurmUser() uint32 { return c.view.Load().SlurmUser }
+
 // ClusterName names the cluster that is driven; "": Slurm has not said yet.
 func (c *Controller) ClusterName() string { return c.view.Load().Status.Cluster }
 
