@@ -48,6 +48,12 @@ func (a *authenticator) authenticate(r *http.Request, body []byte) (caller, erro
 	if credential == "" {
 		return c, nil
 	}
+	who := callerOf(r)
+	leave, ok := a.shares.decoding.take(who, 1, false)
+	if !ok {
+		return c, Errorf(ErrUnavailable, "%d credentials from %s are being checked: try again", itsDecoding, who.address)
+	}
+	defer leave()
 	if byToken {
 		c.uid, err = a.openToken(r, credential, body)
 	} else {
@@ -68,7 +74,7 @@ func (a *authenticator) authenticate(r *http.Request, body []byte) (caller, erro
 
 // openMunge opens a credential of MUNGE that was made for this request, and returns its user.
 func (a *authenticator) openMunge(r *http.Request, credential string, body []byte) (uid uint32, err error) {
-	decoded, err := a.decode(r.Context(), callerOf(r), credential)
+	decoded, err := a.decode(r.Context(), credential)
 	if err != nil {
 		var m *mungeError
 		if errors.As(err, &m) && m.away() {
@@ -81,8 +87,8 @@ func (a *authenticator) openMunge(r *http.Request, credential string, body []byt
 
 // decode opens a credential, a bounded number at a time: a client that floods the
 // port with false ones gets no more processes than that.
-func (a *authenticator) decode(ctx context.Context, who holder, credential string) (Credential, error) {
-	free, err := a.decoder(ctx, who)
+func (a *authenticator) decode(ctx context.Context, credential string) (Credential, error) {
+	free, err := a.mungeSlot(ctx)
 	if err != nil {
 		return Credential{}, err
 	}
@@ -178,21 +184,6 @@ func (a *authenticator) prove(w http.ResponseWriter, r *http.Request, status int
 		return
 	}
 	w.Header().Set(answerHeader, credential)
-}
-
-// decoder waits for one of the slots for unmunge; an address does not wait more often than its
-// share lets it.
-func (a *authenticator) decoder(ctx context.Context, who holder) (free func(), err error) {
-	leave, ok := a.shares.decoding.take(who, 1, false)
-	if !ok {
-		return leave, Errorf(ErrUnavailable, "%d credentials from %s are being decoded: try again", itsDecoding, who.address)
-	}
-	slot, err := a.mungeSlot(ctx)
-	if err != nil {
-		leave()
-		return leave, err
-	}
-	return func() { slot(); leave() }, nil
 }
 
 // mungeSlot waits for one of the slots for processes of MUNGE.

@@ -150,6 +150,9 @@ func (a *authenticator) openToken(r *http.Request, credential string, body []byt
 	if err != nil {
 		return 0, Errorf(ErrDenied, "not a credential by token")
 	}
+	if err := a.fresh(time.Since(time.Unix(at, 0))); err != nil {
+		return 0, err
+	}
 	targets, err := a.targets(r, body)
 	if err != nil {
 		return 0, err
@@ -170,26 +173,31 @@ func (a *authenticator) openToken(r *http.Request, credential string, body []byt
 	if !proved {
 		return 0, Errorf(ErrDenied, "the token is not of this cluster's key, or the request was not made for %s on cluster %q (behind a forwarder, set listen.forwarded)", targets[0].server, targets[0].cluster)
 	}
-	return a.admitToken(parts[0], time.Unix(at, 0), time.Now())
+	return a.admitToken(parts[0], time.Now())
+}
+
+// fresh checks the age of a request by token.
+func (a *authenticator) fresh(age time.Duration) error {
+	if age > a.maxAge || age < -a.maxAge {
+		return Errorf(ErrDenied, "the request by token is %v old, at most %v is accepted (are the clocks of the two machines alike?)", age.Round(time.Second), a.maxAge)
+	}
+	if since := a.since.Load(); since != nil && age+time.Second > time.Since(*since) {
+		return Errorf(ErrUnavailable, "the request was made before the sidecar began to listen here: make another")
+	}
+	return nil
 }
 
 // admitToken checks the times and the user of a token that its owner has sent.
-func (a *authenticator) admitToken(public string, made, now time.Time) (uid uint32, err error) {
+func (a *authenticator) admitToken(public string, now time.Time) (uid uint32, err error) {
 	c, err := readClaims(public)
 	if err != nil {
 		return 0, Errorf(ErrDenied, "%v", err)
 	}
-	age := now.Sub(made)
-	since := a.since.Load()
 	switch {
 	case !now.Before(time.Unix(c.Expires, 0)):
 		return 0, Errorf(ErrDenied, "the token of %s expired at %s: unset SLURM_JWT, or make another with \"scontrol token\"", c.User, time.Unix(c.Expires, 0).UTC().Format(time.RFC3339))
 	case time.Unix(c.Issued, 0).Sub(now) > a.maxAge:
 		return 0, Errorf(ErrDenied, "the token of %s was issued in the future: set the clocks of slurmctld and of the sidecar", c.User)
-	case age > a.maxAge || age < -a.maxAge:
-		return 0, Errorf(ErrDenied, "the request by token is %v old, at most %v is accepted (are the clocks of the two machines alike?)", age.Round(time.Second), a.maxAge)
-	case since != nil && age+time.Second > now.Sub(*since):
-		return 0, Errorf(ErrUnavailable, "the request was made before the sidecar began to listen here: make another")
 	}
 	u, err := user.Lookup(c.User)
 	if err != nil {

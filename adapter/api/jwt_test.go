@@ -127,6 +127,32 @@ func TestToken(t *testing.T) {
 	}
 }
 
+// TestCheapChecksFirst checks that an old request by token is refused before the key is read, and that an address has a bounded number of
+// credentials that are being checked.
+func TestCheapChecksFirst(t *testing.T) {
+	key, now := bytes.Repeat([]byte("k"), 32), time.Now()
+	r := serve(t, ready(0), func(s *Server) { s.Tokens, s.Reading = keys(t, key), func() Reading { return OwnJobs } })
+	public, signature, err := splitToken(tokenOf(key, head, claimsOf("root", now, now.Add(time.Hour))))
+	if err != nil {
+		t.Fatal(err)
+	}
+	refused := func(made time.Time, want string) {
+		t.Helper()
+		authorization := tokenScheme + " " + tokenCredential(public, signature, made, newTarget("", r.tcp, http.MethodGet, "/v1/status", nil))
+		if _, text := send(t, http.DefaultClient, http.MethodGet, "http://"+r.tcp+"/v1/status", authorization, ""); !strings.Contains(text, want) {
+			t.Errorf("%s; want %q", text, want)
+		}
+	}
+	leave, _ := r.share().decoding.take(holder{address: "127.0.0.1"}, itsDecoding, false)
+	refused(now, "64 credentials from 127.0.0.1 are being checked")
+	leave()
+	if err := os.Remove(r.Tokens.File); err != nil {
+		t.Fatal(err)
+	}
+	refused(now, "cannot read the key")
+	refused(now.Add(-time.Hour), "at most 1m0s is accepted")
+}
+
 // TestTokenUnproved checks that no server is believed that does not know the token's signature.
 func TestTokenUnproved(t *testing.T) {
 	now := time.Now()

@@ -21,7 +21,7 @@ const (
 	itsHistory  = 2
 	keptHistory = 4 // reserved for root and operators
 
-	itsDecoding = 64 // credentials of an address that are being decoded, or wait for that
+	itsDecoding = 64 // credentials of an address that are being checked, or wait for that
 
 	perSecond = 20  // requests of a user that are answered in the long run
 	burst     = 400 // and at once
