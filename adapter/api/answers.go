@@ -59,7 +59,8 @@ func (f *front) answer(w http.ResponseWriter, r *http.Request, h handler) (v any
 	if c.known {
 		ctx = context.WithValue(ctx, callerKey{}, c.uid)
 	}
-	if v, err = h(ctx, request{Request: r, caller: c, body: body, leave: leave}); err != nil {
+	waits := func() { leave(); free() }
+	if v, err = h(ctx, request{Request: r, caller: c, body: body, leave: waits}); err != nil {
 		return nil, leave, &refusal{caller: c, err: err}
 	}
 	return v, leave, nil

@@ -181,7 +181,7 @@ func (d *Doorman) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if err := http.NewResponseController(w).SetReadDeadline(time.Time{}); err != nil {
 		return
 	}
-	res, err := d.line.RoundTrip(d.outgoing(r, body))
+	res, err := d.line.RoundTrip(d.outgoing(r, body, free))
 	if err != nil {
 		if r.Context().Err() == nil {
 			f.refuse(w, r, Errorf(ErrUnavailable, "the sidecar cannot answer now: %v", err))
@@ -196,9 +196,9 @@ func (d *Doorman) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	_, _ = io.Copy(w, res.Body) // an error means that the caller hung up, or the sidecar ended
 }
 
-// outgoing returns a request as it is handed on.
-func (d *Doorman) outgoing(r *http.Request, body []byte) *http.Request {
-	ctx := httptrace.WithClientTrace(r.Context(), &httptrace.ClientTrace{Got1xxResponse: func(_ int, h textproto.MIMEHeader) error { return d.claim(r, h) }})
+// outgoing returns a request as it is handed on. proved is called once the sidecar has found who is calling: then it has read the body.
+func (d *Doorman) outgoing(r *http.Request, body []byte, proved func()) *http.Request {
+	ctx := httptrace.WithClientTrace(r.Context(), &httptrace.ClientTrace{Got1xxResponse: func(_ int, h textproto.MIMEHeader) error { proved(); return d.claim(r, h) }})
 	out := (&http.Request{Method: r.Method, Host: r.Host, Header: http.Header{"User-Agent": nil}, ContentLength: int64(len(body)), Body: io.NopCloser(bytes.NewReader(body)),
 		URL: &url.URL{Scheme: "http", Host: "sidecar", Path: r.URL.Path, RawPath: r.URL.RawPath, RawQuery: r.URL.RawQuery, ForceQuery: r.URL.ForceQuery}}).WithContext(ctx)
 	if len(body) == 0 {

@@ -13,7 +13,7 @@ type request struct {
 	*http.Request
 	caller caller
 	body   []byte
-	leave  func() // it does not count as one of its user's any more; nil: it never did
+	leave  func() // neither it nor its body counts as its user's or address's any more; nil: it never did
 }
 
 // flag returns a flag of the query: 1 or 0; the default is 0.

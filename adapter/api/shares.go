@@ -107,8 +107,8 @@ func (s *shares) enter(c caller, from holder) (leave func(), err error) {
 	return leave, nil
 }
 
-// enterWait counts a request that waits for a job, until leave is called: it does not count as
-// one of its user's any more.
+// enterWait counts a request that waits for a job, until leave is called. It counts neither as
+// one of its user's nor for its body any more.
 func (s *shares) enterWait(r request, id uint32) (leave func(), err error) {
 	leave, ok := s.waiting.take(id, 1, false)
 	if !ok {

@@ -2,6 +2,7 @@ package api
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"fmt"
 	"io"
@@ -234,6 +235,45 @@ func TestRequestsByUser(t *testing.T) {
 	}
 	if status, _ := send(t, unixAs(greedy, r.unix), "GET", "http://x/v1/jobs", "", ""); status != 200 {
 		t.Errorf("afterwards: %d, want 200", status)
+	}
+}
+
+// anyJob has all jobs.
+type anyJob struct{ *fakeBackend }
+
+func (anyJob) Owner(context.Context, uint32) (uint32, error) { return 0, nil }
+
+func (b anyJob) Next(ctx context.Context, _ uint32, req NextRequest) (Allocation, error) {
+	return b.fakeBackend.Next(ctx, 12, req)
+}
+
+// TestWaitingBehindOneAddress checks that requests that wait for their jobs do not use up the share of the address from
+// which all of them come.
+func TestWaitingBehindOneAddress(t *testing.T) {
+	const callers = itsBodies/leastBody + 1
+	key, now := bytes.Repeat([]byte("k"), 32), time.Now()
+	b := anyJob{newBackend(0)}
+	r := serve(t, b, func(s *Server) { s.Tokens = keys(t, key) })
+	public, signature, err := splitToken(tokenOf(key, head, claimsOf("root", now, now.Add(time.Hour))))
+	if err != nil {
+		t.Fatal(err)
+	}
+	failed := make(chan error, callers)
+	var all sync.WaitGroup
+	for i := range callers {
+		uri := fmt.Sprintf("/v1/jobs/%d/next", 1+i/itsWaiting)
+		credential := tokenCredential(public, signature, time.Now(), newTarget("", r.tcp, http.MethodPost, uri, []byte(nextBody)))
+		all.Go(func() {
+			if status, text, err := try(t.Context(), http.DefaultClient, http.MethodPost, "http://"+r.tcp+uri, tokenScheme+" "+credential, nextBody); err != nil || status != http.StatusOK {
+				failed <- fmt.Errorf("%d %s %w", status, text, err)
+			}
+		})
+		await(t, 1, b.waiting, failed)
+	}
+	close(b.ready)
+	all.Wait()
+	if len(failed) > 0 {
+		t.Error(<-failed)
 	}
 }
 

@@ -23,6 +23,7 @@ func waiting[Q, A any](d *desk, ctx context.Context, r request, cut func(id uint
 	if err := readOne(r, &q); err != nil {
 		return nil, err
 	}
+	r.body = nil // which is not kept while this waits
 	leave, err := d.shares.enterWait(r, id)
 	if err != nil {
 		return nil, err
