@@ -124,9 +124,13 @@ func sendAway(c *state.Core, s *state.Snapshot, r *slurmctl.Job, name string, ow
 				r.ID, r.User, slurmctl.CompressNodes(r.NodeList))
 		}
 		c.Intruders[r.ID] = in
-		c.Event(j, "intruder", map[string]any{"slurm_id": r.ID, "user": r.User, "hold": name, "state": r.State, "nodes": slurmctl.CompressNodes(r.NodeList)})
-		c.Log.WithField("job", own.Job).WithField("hold", name).WithField("intruder", r.ID).WithField("user", r.User).WithField("state", r.State).
-			Warn("a job is in a hold that is for another one; " + what)
+		detail := map[string]any{"slurm_id": r.ID, "user": r.User, "hold": name, "state": r.State, "nodes": slurmctl.CompressNodes(r.NodeList)}
+		line := c.Log.WithField("job", own.Job).WithField("hold", name).WithField("intruder", r.ID).WithField("user", r.User).WithField("state", r.State)
+		if text := "a job is in a hold that is for another one; " + what; j == nil {
+			c.WarnOf(r.UID, line, text, "intruder", detail)
+		} else if c.Event(j, "intruder", detail) {
+			line.Warn(text)
+		}
 	}
 	if !c.Work.Room() {
 		return // in the next cycle
@@ -135,7 +139,7 @@ func sendAway(c *state.Core, s *state.Snapshot, r *slurmctl.Job, name string, ow
 		adopt.CancelBeside(c, "a job in another job's hold", r.ID)
 		return
 	}
-	c.Ask(nil, fmt.Sprint("send away ", r.ID), state.KindSendAway, msg.Task{Command: msg.Update{Job: r.ID, Change: slurmctl.JobUpdate{Reservation: &rest}}}, state.Args{Seen: s.Taken})
+	c.Ask(nil, fmt.Sprint("send away ", r.ID), state.KindSendAway, msg.Task{Command: msg.Update{Job: r.ID, Change: slurmctl.JobUpdate{Reservation: &rest}}}, state.Args{Seen: s.Taken, UID: r.UID})
 	if runs && j != nil && own.Step == 1 && j.State == row.Starting && !j.Busy && !j.Touched.After(s.Taken) {
 		follow.TakeBack(c, j, j.Record.ID, c.Intruders[r.ID].Text, state.KindEvict, state.Args{State: row.Queued})
 	}
@@ -149,10 +153,10 @@ func slippedIn(c *state.Core, j *state.Job, step int, r *slurmctl.Job) bool {
 // SettleSendAway is called when an intruder was taken out of a hold, or when that failed.
 func SettleSendAway(c *state.Core, j *state.Job, p *state.Pending, o msg.Outcome) {
 	do := state.CommandOf[msg.Update](p)
-	if o.Err != nil {
-		c.Log.WithError(o.Err).WithField("intruder", do.Job).Warn("cannot take a job out of another job's hold")
-	} else {
+	if o.Err == nil {
 		state.Wrote(c.RecordOf(j, p, do.Job), do.Change)
+	} else if c.MayTell(p.Args.UID) {
+		c.Log.WithError(o.Err).WithField("intruder", do.Job).Warn("cannot take a job out of another job's hold")
 	}
 }
 

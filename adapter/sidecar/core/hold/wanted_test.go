@@ -1,6 +1,7 @@
 package hold
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -195,6 +196,33 @@ func TestIntruders(t *testing.T) {
 				t.Errorf("intruders: %v", b.Intruders)
 			}
 		})
+	}
+}
+
+// TestIntrudersShareWarnings checks that a user who sends many jobs into holds does not fill the log or the event log.
+func TestIntrudersShareWarnings(t *testing.T) {
+	for name, most := range map[string]int{"evo_1_2_1": state.JobEvents, "evo_7_1_1": state.UserEvents} {
+		b := statetest.New(t, 4)
+		b.Runs(b.Evolving(1, 1, "1@10m,2@10m", time.Hour), "n1")
+		for id := range slurmctl.JobID(1000) {
+			b.Seen.Jobs = append(b.Seen.Jobs, slurmctl.Job{ID: 10 + id, UID: 1000, Reservation: name, State: slurmctl.Pending})
+		}
+		WatchIntruders(b.Core, b.Seen)
+		for id := range slurmctl.JobID(1000) {
+			SettleSendAway(b.Core, nil, &state.Pending{Task: msg.Task{Command: msg.Update{Job: 10 + id}}, Args: state.Args{UID: 1000}}, msg.Outcome{Err: errors.New("no")})
+		}
+		var lines, events int
+		for _, e := range b.Effects {
+			switch e.(type) {
+			case msg.AddEvent:
+				events++
+			case msg.Log:
+				lines++
+			}
+		}
+		if events != most || lines != state.UserEvents {
+			t.Errorf("%s: %d events and %d lines, want %d and %d", name, events, lines, most, state.UserEvents)
+		}
 	}
 }
 

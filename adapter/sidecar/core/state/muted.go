@@ -24,12 +24,12 @@ type Told struct {
 }
 
 // told returns where events of a kind count, or nil if all are written. A user can cause without end those of requests,
-// and those of jobs that Slurm does not start, that keep their nodes, fail, or are late. The last event of each stays.
+// and those of jobs that Slurm does not start, that keep their nodes, fail, are late, or have others in their holds. The last event of each stays.
 func (j *Job) told(kind string) *Told {
 	switch kind {
 	case "change refused", "changed":
 		return &j.Asking
-	case "parked again", "nodes left alone", "limit raised":
+	case "parked again", "nodes left alone", "limit raised", "intruder":
 		return &j.Trouble
 	case "failed":
 		return &j.Tries
