@@ -13,7 +13,7 @@ const dbHelp = `Check, back up, or restore the sidecar's database, as root or as
 
 check reads it, or another file, as a whole: the pages, references between tables, and the schema.
 backup copies it into a new file while the sidecar works. The file is there whole or not at all, with
-mode 0600; none is overwritten.
+mode 0600; none is overwritten. Root writes as the owner of the folder.
 restore puts a copy of a backup in its place. The sidecar must be stopped. The old database is kept
 beside it. At its next start, the sidecar brings the restored one up to date from Slurm.
 

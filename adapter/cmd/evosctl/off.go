@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"os/user"
+	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -17,6 +18,7 @@ import (
 	"github.com/evoslurm/evoslurm/adapter/api"
 	"github.com/evoslurm/evoslurm/adapter/api/reach"
 	"github.com/evoslurm/evoslurm/adapter/internal/config"
+	"github.com/evoslurm/evoslurm/adapter/internal/strict"
 	"github.com/evoslurm/evoslurm/adapter/internal/wholefile"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/drive"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/keeper"
@@ -391,7 +393,9 @@ func (o *off) write(cmd *cobra.Command) error {
 	d := o.d
 	d.By, d.At = me.Username, time.Now()
 	file := config.DrainFile(cfg.Database) // everybody may read it: the sidecar may have another account than root
-	if err := wholefile.Write(file, 0o644, func(w io.Writer) error { _, err := io.WriteString(w, string(d.Text())); return err }); err != nil {
+	if err := strict.AsOwner(filepath.Dir(file), func() error {
+		return wholefile.Write(file, 0o644, func(w io.Writer) error { _, err := io.WriteString(w, string(d.Text())); return err })
+	}); err != nil {
 		return fmt.Errorf("a sidecar that starts will not be drained: %w; on its host, run systemctl disable --now evoslurmd", err)
 	}
 	if !d.Release {

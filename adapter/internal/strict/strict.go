@@ -1,12 +1,14 @@
-// Package strict checks who could replace a file, as sshd does with StrictModes.
+// Package strict checks who could replace a file, as sshd does with StrictModes, and keeps root from following such a user.
 package strict
 
 import (
+	"errors"
 	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"syscall"
 )
 
@@ -65,4 +67,65 @@ func owned(path string, st fs.FileInfo, others []uint32) error {
 		return OwnerError{path, owner}
 	}
 	return nil
+}
+
+// AsOwner runs f, which writes into a folder, with the rights of the first user but root who owns a part of the way there. Root
+// would else follow links that this user makes.
+func AsOwner(dir string, f func() error) error {
+	if os.Geteuid() != 0 {
+		return f()
+	}
+	owner, err := firstOwner(dir)
+	if err != nil {
+		return err
+	}
+	if owner.Uid == 0 {
+		return f()
+	}
+	group := os.Getegid()
+	groups, err := syscall.Getgroups()
+	if err != nil {
+		return err
+	}
+	if err := errors.Join(syscall.Setgroups(nil), syscall.Setegid(int(owner.Gid)), syscall.Seteuid(int(owner.Uid))); err != nil {
+		return err
+	}
+	err = f()
+	return errors.Join(err, syscall.Seteuid(0), syscall.Setegid(group), syscall.Setgroups(groups))
+}
+
+// mostLinks bounds the links on the way to a folder, as the kernel does.
+const mostLinks = 40
+
+// firstOwner returns the first owner but root of a folder or link on the way to a folder, or root.
+func firstOwner(dir string) (*syscall.Stat_t, error) {
+	dir, err := filepath.Abs(dir)
+	if err != nil {
+		return nil, err
+	}
+	at, rest, links := "/", strings.Split(dir, "/"), 0
+	for {
+		next := filepath.Join(at, rest[0])
+		rest = rest[1:]
+		st, err := os.Lstat(next)
+		if err != nil {
+			return nil, err
+		}
+		owner := st.Sys().(*syscall.Stat_t)
+		if owner.Uid != 0 || len(rest) == 0 && st.Mode()&fs.ModeSymlink == 0 {
+			return owner, nil
+		}
+		if st.Mode()&fs.ModeSymlink == 0 {
+			at = next
+			continue
+		}
+		to, err := os.Readlink(next)
+		if links++; err != nil || links > mostLinks {
+			return nil, errors.Join(err, fmt.Errorf("%s: too many links", dir))
+		}
+		if filepath.IsAbs(to) {
+			at = "/"
+		}
+		rest = append(strings.Split(to, "/"), rest...)
+	}
 }

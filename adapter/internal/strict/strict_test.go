@@ -1,6 +1,7 @@
 package strict
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -58,5 +59,35 @@ func TestPath(t *testing.T) {
 				t.Errorf("%v; want %q", err, c.want)
 			}
 		})
+	}
+}
+
+// TestAsOwner checks with whose rights root writes into a folder, and that root has its own again afterwards.
+func TestAsOwner(t *testing.T) {
+	base, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	links := map[string]string{"link": "theirs/b", "far": base + "/theirs", "loop": "loop", "theirs/out": "../a", "theirs/up": base + "/a"}
+	err = errors.Join(os.MkdirAll(base+"/a", 0o755), os.MkdirAll(base+"/theirs/b", 0o755), os.Chown(base+"/theirs", stranger, stranger))
+	for name, to := range links {
+		err = errors.Join(err, os.Symlink(to, base+"/"+name))
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	for path, want := range map[string]int{"a": 0, "a/../a": 0, "theirs": stranger, "theirs/b": stranger, "link": stranger, "far": stranger, "theirs/out": stranger, "theirs/up": stranger, "loop": -1, "none": -1} {
+		as, groups := -1, 0
+		err := AsOwner(base+"/"+path, func() error {
+			all, err := os.Getgroups()
+			as, groups = os.Geteuid(), len(all)
+			return err
+		})
+		if as != want || (err != nil) != (want < 0) || want > 0 && groups > 0 {
+			t.Errorf("%s: as %d with %d groups, %v; want as %d", path, as, groups, err, want)
+		}
+	}
+	if err := os.WriteFile(base+"/a/file", nil, 0o600); err != nil || os.Getegid() != 0 {
+		t.Errorf("afterwards: %v, group %d", err, os.Getegid())
 	}
 }

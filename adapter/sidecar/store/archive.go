@@ -11,12 +11,13 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/google/renameio/v2"
 	"github.com/mattn/go-sqlite3"
 	"github.com/pressly/goose/v3"
+
+	"github.com/evoslurm/evoslurm/adapter/internal/strict"
 )
 
 // Examined holds what Examine finds in a file.
@@ -119,15 +120,53 @@ func Backup(ctx context.Context, path, to string) (Examined, error) {
 	if _, err := os.Lstat(to); !errors.Is(err, fs.ErrNotExist) {
 		return Examined{}, fmt.Errorf("%s exists, and is not overwritten: name another file", to)
 	}
-	f, e, err := copied(ctx, path, filepath.Dir(to))
+	f, e, err := apart(ctx, path)
 	if err != nil {
 		return e, err
 	}
-	defer func() { _ = f.Cleanup() }() // the name in use is another one
-	if err := os.Link(f.Name(), to); err != nil {
-		return e, fmt.Errorf("backup: %w", err)
+	defer discard(f)
+	dir := filepath.Dir(to)
+	return e, strict.AsOwner(dir, func() error {
+		written, err := rewritten(f, to)
+		if err != nil {
+			return err
+		}
+		defer func() { _ = written.Cleanup() }() // the name in use is another one
+		if err := errors.Join(written.Sync(), os.Link(written.Name(), to)); err != nil {
+			return fmt.Errorf("backup: %w", err)
+		}
+		return syncFolder(dir)
+	})
+}
+
+// apart copies a database into a temporary file in a folder of this process's own, where no user can have sqlite follow a link.
+func apart(ctx context.Context, path string) (*renameio.PendingFile, Examined, error) {
+	own, err := os.MkdirTemp("", "evoslurm")
+	if err != nil {
+		return nil, Examined{}, err
 	}
-	return e, syncFolder(filepath.Dir(to))
+	f, e, err := copied(ctx, path, own)
+	if err != nil {
+		return nil, e, errors.Join(err, os.RemoveAll(own))
+	}
+	return f, e, nil
+}
+
+// discard removes what apart has made.
+func discard(f *renameio.PendingFile) {
+	_ = errors.Join(f.Cleanup(), os.Remove(filepath.Dir(f.Name())))
+}
+
+// rewritten copies a file into a temporary one beside a path.
+func rewritten(from io.Reader, path string) (*renameio.PendingFile, error) {
+	f, err := renameio.NewPendingFile(path, renameio.WithTempDir(filepath.Dir(path)), renameio.WithStaticPermissions(0o600))
+	if err != nil {
+		return nil, err
+	}
+	if _, err := io.Copy(f, from); err != nil {
+		return nil, errors.Join(err, f.Cleanup())
+	}
+	return f, nil
 }
 
 // copied copies a database into a temporary file in a folder, by sqlite's online backup, and examines the copy.
@@ -208,7 +247,7 @@ func Restore(ctx context.Context, path, from string, now time.Time) (aside strin
 		return "", e, err
 	}
 	var lease *Lease
-	err = asOwner(dir, func() (err error) {
+	err = strict.AsOwner(dir, func() (err error) {
 		lease, err = lock(path + ".lease")
 		return err
 	})
@@ -219,53 +258,26 @@ func Restore(ctx context.Context, path, from string, now time.Time) (aside strin
 		return "", e, fmt.Errorf("%s: %w: stop it first (systemctl stop evoslurmd)", path, ErrInUse)
 	}
 	defer func() { _ = lease.Release() }()
-	own, err := os.MkdirTemp("", "evoslurm")
+	f, e, err := apart(ctx, from)
 	if err != nil {
 		return "", e, err
 	}
-	defer os.RemoveAll(own)
-	f, e, err := copied(ctx, from, own)
-	if err != nil {
-		return "", e, err
-	}
-	defer func() { _ = f.Cleanup() }()
-	err = asOwner(dir, func() (err error) {
+	defer discard(f)
+	err = strict.AsOwner(dir, func() (err error) {
 		aside, err = place(f, path, now)
 		return err
 	})
 	return aside, e, err
 }
 
-// asOwner runs f with the rights of a folder's owner. Root, who restores for the sidecar's account, would else follow
-// links that the account has made there.
-func asOwner(dir string, f func() error) error {
-	info, err := os.Stat(dir)
-	if err != nil {
-		return err
-	}
-	owner, ok := info.Sys().(*syscall.Stat_t)
-	if !ok || os.Geteuid() != 0 || owner.Uid == 0 {
-		return f()
-	}
-	group := os.Getegid()
-	if err := errors.Join(syscall.Setegid(int(owner.Gid)), syscall.Seteuid(int(owner.Uid))); err != nil {
-		return err
-	}
-	err = f()
-	return errors.Join(err, syscall.Seteuid(0), syscall.Setegid(group))
-}
-
 // place copies a file into the place of a database, which it moves aside.
 func place(from io.Reader, path string, now time.Time) (aside string, err error) {
 	dir := filepath.Dir(path)
-	f, err := renameio.NewPendingFile(path, renameio.WithTempDir(dir), renameio.WithStaticPermissions(0o600))
+	f, err := rewritten(from, path)
 	if err != nil {
 		return "", err
 	}
 	defer func() { _ = f.Cleanup() }() // nothing after it was renamed
-	if _, err := io.Copy(f, from); err != nil {
-		return "", err
-	}
 	if _, err := os.Lstat(path); err == nil {
 		aside = path + ".replaced-" + now.UTC().Format("20060102T150405.000Z")
 		for _, suffix := range []string{"-wal", "-shm"} { // of the old one: with the new one they would spoil it

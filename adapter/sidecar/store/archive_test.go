@@ -97,13 +97,7 @@ func TestRestoreAmongLinks(t *testing.T) {
 	if err := errors.Join(os.Chmod(filepath.Dir(filepath.Dir(victim)), 0o755), os.WriteFile(victim, nil, 0o600), os.Chown(dir, account, account), os.Symlink(victim, path+".lease")); err != nil {
 		t.Fatal(err)
 	}
-	owner := func(file string) uint32 {
-		info, err := os.Stat(file)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return info.Sys().(*syscall.Stat_t).Uid
-	}
+	owner := func(file string) uint32 { return ownerOf(t, file) }
 	if _, _, err := Restore(t.Context(), path, kept, time.Now()); !errors.Is(err, fs.ErrPermission) || owner(victim) != 0 {
 		t.Errorf("%v; the file that the link names belongs to %d", err, owner(victim))
 	}
@@ -112,6 +106,42 @@ func TestRestoreAmongLinks(t *testing.T) {
 	}
 	if _, e, err := Restore(t.Context(), path, kept, time.Now()); err != nil || e.Jobs != 1 || owner(path) != account || owner(path+".lease") != account || os.Geteuid() != 0 {
 		t.Errorf("%+v, %v, as %d", e, err, os.Geteuid())
+	}
+}
+
+func ownerOf(t *testing.T, file string) uint32 {
+	t.Helper()
+	info, err := os.Stat(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return info.Sys().(*syscall.Stat_t).Uid
+}
+
+// TestBackupAmongLinks checks that root, who backs up into the folder of another account, writes there as that account, and follows none of its
+// links.
+func TestBackupAmongLinks(t *testing.T) {
+	const account = 65534
+	s, _, _ := backedUp(t)
+	dir, err := os.MkdirTemp("", "backup")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	if err := errors.Join(os.Chown(dir, account, account), os.Symlink(t.TempDir(), dir+"/link"), os.Lchown(dir+"/link", account, account)); err != nil {
+		t.Fatal(err)
+	}
+	if e, err := Backup(t.Context(), s.path, dir+"/kept"); err != nil || e.Jobs != 2 || ownerOf(t, dir+"/kept") != account || os.Geteuid() != 0 {
+		t.Errorf("%+v, %v, as %d", e, err, os.Geteuid())
+	}
+	if e, err := Examine(t.Context(), dir+"/kept"); err != nil || e.Jobs != 2 || len(e.Faults) > 0 {
+		t.Errorf("%+v, %v", e, err)
+	}
+	if _, err := Backup(t.Context(), s.path, dir+"/link/kept"); !errors.Is(err, fs.ErrPermission) {
+		t.Errorf("behind a link: %v", err)
+	}
+	if left, err := filepath.Glob(dir + "/.*"); err != nil || len(left) > 0 {
+		t.Errorf("left: %v, %v", left, err)
 	}
 }
 
