@@ -42,7 +42,7 @@ func Credential(u *user.User) (*syscall.Credential, error) {
 
 // Self bounds this process's memory, and leaves it only system calls on what it has open: it opens no file, makes no connection, starts no
 // program, and signals, traces, or limits no other process, whatever account it has. Open listeners go on accepting, and
-// it cannot close them to others that have them, too.
+// it can neither close nor disturb them for others that have them, too.
 func Self(memory int64) error {
 	debug.SetMemoryLimit(memory / 2)
 	err := errors.Join(
@@ -72,7 +72,7 @@ var arches = map[string]uint32{"amd64": unix.AUDIT_ARCH_X86_64, "arm64": unix.AU
 // allowed lists what the runtimes of Go and C and net/http need.
 var allowed = []uint32{
 	unix.SYS_READ, unix.SYS_READV, unix.SYS_WRITE, unix.SYS_WRITEV, unix.SYS_PREAD64, unix.SYS_CLOSE, unix.SYS_FSTAT, unix.SYS_LSEEK,
-	unix.SYS_ACCEPT, unix.SYS_ACCEPT4, unix.SYS_GETSOCKNAME, unix.SYS_GETPEERNAME, unix.SYS_GETSOCKOPT, unix.SYS_SETSOCKOPT, unix.SYS_RECVFROM, unix.SYS_RECVMSG,
+	unix.SYS_ACCEPT, unix.SYS_ACCEPT4, unix.SYS_GETSOCKNAME, unix.SYS_GETPEERNAME, unix.SYS_GETSOCKOPT, unix.SYS_RECVFROM, unix.SYS_RECVMSG,
 	unix.SYS_EPOLL_CREATE1, unix.SYS_EPOLL_CTL, unix.SYS_EPOLL_PWAIT, unix.SYS_EVENTFD2, unix.SYS_PIPE2, unix.SYS_PPOLL,
 	unix.SYS_MMAP, unix.SYS_MPROTECT, unix.SYS_MUNMAP, unix.SYS_MREMAP, unix.SYS_MADVISE, unix.SYS_BRK,
 	unix.SYS_FUTEX, unix.SYS_SCHED_YIELD, unix.SYS_SCHED_GETAFFINITY, unix.SYS_NANOSLEEP, unix.SYS_CLOCK_NANOSLEEP, unix.SYS_CLOCK_GETTIME,
@@ -109,6 +109,17 @@ func filter(arch, pid uint32) []unix.SockFilter {
 		}
 		all = append(all, answer(refuse))
 	}
+	// set allows some options of a level. Others would last in listeners, such as a filter that drops what arrives.
+	set := func(level uint32, options ...uint32) {
+		tests := uint8(2 * len(options))
+		all = append(all, equal(unix.SYS_SETSOCKOPT, tests+4), load(argument+8), equal(level, tests+2), load(argument+2*8))
+		for _, option := range options {
+			all = append(all, equal(option, 1), answer(unix.SECCOMP_RET_ALLOW))
+		}
+		all = append(all, answer(refuse), load(number))
+	}
+	set(unix.SOL_SOCKET, unix.SO_KEEPALIVE)
+	set(unix.IPPROTO_TCP, unix.TCP_NODELAY, unix.TCP_KEEPIDLE, unix.TCP_KEEPINTVL, unix.TCP_KEEPCNT)
 	some(unix.SYS_CLONE, 0, threads)
 	some(unix.SYS_TGKILL, 0, equal(pid, 1)) // Go interrupts its own threads
 	some(unix.SYS_PRLIMIT64, 0, equal(0, 1))

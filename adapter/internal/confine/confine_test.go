@@ -84,6 +84,18 @@ func misused(how string, parent int) error {
 		return unix.Sendto(firstFile, []byte("x"), unix.MSG_FASTOPEN, &unix.SockaddrInet4{Port: 1, Addr: [4]byte{127, 0, 0, 1}})
 	case "/message":
 		return unix.Sendmsg(firstFile, []byte("x"), nil, &unix.SockaddrInet4{Port: 1, Addr: [4]byte{127, 0, 0, 1}}, unix.MSG_FASTOPEN)
+	case "/filter": // of what arrives
+		return unix.SetsockoptSockFprog(firstFile, unix.SOL_SOCKET, unix.SO_ATTACH_FILTER, &unix.SockFprog{Len: 1, Filter: &unix.SockFilter{Code: unix.BPF_RET | unix.BPF_K}})
+	case "/local": // no answers by way of a router
+		return unix.SetsockoptInt(firstFile, unix.SOL_SOCKET, unix.SO_DONTROUTE, 1)
+	case "/near":
+		return unix.SetsockoptInt(firstFile, unix.IPPROTO_IP, unix.IP_MINTTL, 255)
+	case "/later":
+		return unix.SetsockoptInt(firstFile, unix.IPPROTO_TCP, unix.TCP_DEFER_ACCEPT, 1000)
+	case "/nothing": // as accept does
+		return errors.Join(unix.SetsockoptInt(firstFile, unix.SOL_SOCKET, unix.SO_KEEPALIVE, 1), unix.SetsockoptInt(firstFile, unix.IPPROTO_TCP, unix.TCP_NODELAY, 1),
+			unix.SetsockoptInt(firstFile, unix.IPPROTO_TCP, unix.TCP_KEEPIDLE, 15), unix.SetsockoptInt(firstFile, unix.IPPROTO_TCP, unix.TCP_KEEPINTVL, 15),
+			unix.SetsockoptInt(firstFile, unix.IPPROTO_TCP, unix.TCP_KEEPCNT, 9))
 	}
 	return nil
 }
@@ -124,7 +136,7 @@ func TestSelf(t *testing.T) {
 			t.Fatal(a)
 		}
 	}
-	for _, what := range []string{"/read", "/write", "/remove", "/dial", "/listen", "/exec", "/fork", "/kill", "/thread", "/trace", "/limit", "/root", "/owner", "/signal", "/open", "/message", "/shut"} {
+	for _, what := range []string{"/read", "/write", "/remove", "/dial", "/listen", "/exec", "/fork", "/kill", "/thread", "/trace", "/limit", "/root", "/owner", "/signal", "/open", "/message", "/local", "/near", "/later", "/filter", "/shut"} {
 		if a := get(what); !strings.Contains(a, "not permitted") {
 			t.Errorf("%s: %s", what, a)
 		}
