@@ -30,8 +30,8 @@ func acts(b *statetest.Bench, j *state.Job) string {
 	}
 	return j.Reason().Words()
 }
+
 // contacted has n2 contacted so long from now; `told` is when Slurm had done so before, or that had failed.
-// contacted has n2 contacted so long from now; Slurm was told at `told`.
 func contacted(b *statetest.Bench, asked time.Duration, told time.Time) {
 	b.Shrunk["n2"] = state.Miscount{Asked: b.Now.Add(asked), Told: told}
 }
