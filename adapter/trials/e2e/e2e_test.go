@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
-	"os/user"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -365,19 +364,11 @@ func (s *site) chain() {
 // account returns an account of the machine for the sidecar to run as.
 func account(t *testing.T, name string) *slurmctl.User {
 	t.Helper()
-	found, err := user.Lookup(name)
+	found, err := rig.Lookup(name)
 	if err != nil {
 		t.Fatal(err)
 	}
-	uid, err := strconv.ParseUint(found.Uid, 10, 32)
-	if err != nil {
-		t.Fatal(err)
-	}
-	u, err := slurmctl.LookupUser(uint32(uid))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return u
+	return found.User
 }
 
 // TestAsSlurmUser: without root, all drive modes work, since the jobs' processes submit expanders and companions.

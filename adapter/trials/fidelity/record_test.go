@@ -8,11 +8,9 @@ import (
 	"flag"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
@@ -65,24 +63,8 @@ type site struct {
 }
 
 func newSite(t *testing.T, nodes int) *site {
-	s := &site{T: t}
-	var err error
-	s.Rig, err = rig.New(slurmtest.Start(t, slurmtest.Options{Nodes: nodes, Accounting: true, PermitJobExpansion: true}), bin, "strategy: noX\n")
-	s.must(err)
-	log, err := os.Create(s.Dir + "/evoslurmd.log")
-	s.must(err)
-	daemon := exec.Command(bin+"/evoslurmd", "--config", s.Dir+"/evoslurm.yaml")
-	daemon.Env, daemon.Stderr = append(os.Environ(), s.Env()...), log
-	s.must(daemon.Start())
-	t.Cleanup(func() {
-		_ = daemon.Process.Signal(syscall.SIGTERM)
-		_ = daemon.Wait()
-		if t.Failed() {
-			text, _ := os.ReadFile(log.Name())
-			t.Logf("log of evoslurmd:\n%s", text)
-		}
-		_ = os.RemoveAll(s.Dir)
-	})
+	s := &site{t, rig.In(t, slurmtest.Options{Nodes: nodes, Accounting: true, PermitJobExpansion: true}, bin, "strategy: noX\n")}
+	s.StartIn(t, rig.Account{})
 	return s
 }
 
@@ -93,17 +75,11 @@ func (s *site) must(err error) {
 	}
 }
 
-func loadNow() string {
-	text, _ := os.ReadFile("/proc/loadavg")
-	first, _, _ := strings.Cut(string(text), " ")
-	return first
-}
-
 // play submits a workload and waits for its end.
 func (s *site) play(seed uint64, nodes int) played {
 	s.Helper()
 	stem := fmt.Sprintf("%s/out/%d-%d", s.Dir, seed, time.Now().UnixNano())
-	p := played{Seed: seed, Nodes: nodes, Load: loadNow(), Begun: time.Now()}
+	p := played{Seed: seed, Nodes: nodes, Load: rig.Load(), Begun: time.Now()}
 	jobs := workload(seed, nodes)
 	for i, a := range jobs {
 		time.Sleep(time.Until(p.Begun.Add(a.After)))
@@ -157,7 +133,7 @@ func (s *site) play(seed uint64, nodes int) played {
 	for i := range p.Jobs {
 		s.read(&p.Jobs[i], fmt.Sprintf("%s-%d", stem, i), p.Begun)
 	}
-	p.Load += " " + loadNow()
+	p.Load += " " + rig.Load()
 	s.Logf("workload %d on %d nodes: %.0f s", seed, nodes, time.Since(p.Begun).Seconds())
 	return p
 }

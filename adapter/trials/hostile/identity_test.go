@@ -284,12 +284,11 @@ func (f *field) elsewhere(try func(address string)) error {
 	if err := os.WriteFile(other.Dir+"/evoslurm.yaml", []byte(text), 0o644); err != nil {
 		return err
 	}
-	daemon := exec.Command(bin+"/evoslurmd", "--config", other.Dir+"/evoslurm.yaml")
-	daemon.Env, daemon.Stderr = append(os.Environ(), other.Env()...), f.log
-	if err := daemon.Start(); err != nil {
+	_, stop, err := other.Start(rig.Account{})
+	if err != nil {
 		return err
 	}
-	defer func() { _ = daemon.Process.Kill(); _ = daemon.Wait() }()
+	defer func() { _ = stop() }()
 	for end := time.Now().Add(patience); ; time.Sleep(100 * time.Millisecond) {
 		if _, err = other.Jobs(victim); err == nil {
 			break

@@ -10,7 +10,6 @@ import (
 	"flag"
 	"fmt"
 	"os"
-	"os/exec"
 	"os/signal"
 	"path/filepath"
 	"strings"
@@ -49,41 +48,29 @@ type latency struct {
 // seconds is how long a step lasts.
 const seconds = 3
 
-func (l *latency) run(ctx context.Context) (err error) {
-	bin, err := os.MkdirTemp("", "evoslatency-")
-	if err != nil {
-		return err
-	}
-	defer os.RemoveAll(bin)
-	if err := os.Chmod(bin, 0o755); err != nil {
-		return err
-	}
-	build := exec.CommandContext(ctx, "go", "build", "-o", bin, "github.com/evoslurm/evoslurm/adapter/cmd/...")
-	if out, err := build.CombinedOutput(); err != nil {
-		return fmt.Errorf("build: %w\n%s", err, out)
-	}
-	boot, cancel := context.WithTimeout(ctx, 5*time.Minute)
-	defer cancel()
+func (l *latency) run(ctx context.Context) error {
 	// The scheduling intervals are Slurm's own, as on a site.
-	cluster, err := slurmtest.Boot(boot, slurmtest.Options{Accounting: true, PermitJobExpansion: true, SlurmIntervals: true})
-	if err != nil {
-		return err
+	return rig.Use(ctx, slurmtest.Options{Accounting: true, PermitJobExpansion: true, SlurmIntervals: true}, "  format: json\n", func(r *rig.Rig) error {
+		l.Rig = r
+		_, stop, err := r.Start(rig.Account{}, "--log-level=trace")
+		if err != nil {
+			return err
+		}
+		return errors.Join(l.measure(ctx), stop(), l.kept())
+	})
+}
+
+// kept keeps the sidecar's log and the scripts' notes.
+func (l *latency) kept() error {
+	if l.keep == "" {
+		return nil
 	}
-	defer func() {
-		end, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*time.Minute)
-		defer cancel()
-		err = errors.Join(err, cluster.Stop(end))
-	}()
-	if l.Rig, err = rig.New(cluster, bin, "  format: json\n"); err != nil {
-		return err
-	}
-	defer os.RemoveAll(l.Dir)
-	stop, err := l.startSidecar()
-	if err != nil {
-		return err
-	}
-	defer stop()
-	fmt.Printf("Slurm %s, %d jobs of %d growths in each drive mode, load %s\n\n", cluster.Version(), l.jobs, l.growths, load())
+	text, err := os.ReadFile(l.LogFile())
+	return errors.Join(err, os.CopyFS(l.keep, os.DirFS(l.Dir+"/out")), os.WriteFile(l.keep+"/evoslurmd.log", text, 0o644))
+}
+
+func (l *latency) measure(ctx context.Context) error {
+	fmt.Printf("Slurm %s, %d jobs of %d growths in each drive mode, load %s\n\n", l.Cluster.Version(), l.jobs, l.growths, rig.Load())
 	for _, mode := range []string{"merge", "companion", "chain", "stock chain", "way"} {
 		if l.only != "" && l.only != mode {
 			continue
@@ -96,37 +83,8 @@ func (l *latency) run(ctx context.Context) (err error) {
 			return fmt.Errorf("%s: %w", mode, err)
 		}
 	}
-	fmt.Printf("load %s\n", load())
+	fmt.Printf("load %s\n", rig.Load())
 	return nil
-}
-
-func load() string {
-	text, _ := os.ReadFile("/proc/loadavg")
-	first, _, _ := strings.Cut(string(text), " ")
-	return first
-}
-
-func (l *latency) startSidecar() (stop func(), err error) {
-	log, err := os.Create(l.Dir + "/evoslurmd.log")
-	if err != nil {
-		return nil, err
-	}
-	daemon := exec.Command(l.Bin+"/evoslurmd", "--config", l.Dir+"/evoslurm.yaml", "--log-level=trace")
-	daemon.Env, daemon.Stderr = append(os.Environ(), l.Env()...), log
-	if err := daemon.Start(); err != nil {
-		return nil, errors.Join(err, log.Close())
-	}
-	return func() {
-		_ = daemon.Process.Signal(syscall.SIGTERM)
-		_ = daemon.Wait()
-		_ = log.Close()
-		if l.keep != "" {
-			_ = os.CopyFS(l.keep, os.DirFS(l.Dir+"/out"))
-			if text, err := os.ReadFile(log.Name()); err == nil {
-				_ = os.WriteFile(l.keep+"/evoslurmd.log", text, 0o644)
-			}
-		}
-	}, nil
 }
 
 // profile returns the jobs' profile: alternately one node and three.

@@ -15,6 +15,7 @@ import (
 	"github.com/evoslurm/evoslurm/adapter/internal/config"
 	"github.com/evoslurm/evoslurm/adapter/lab/simulate"
 	"github.com/evoslurm/evoslurm/adapter/lab/workload"
+	"github.com/evoslurm/evoslurm/adapter/trials/rig"
 	"github.com/evoslurm/evoslurm/planner"
 	"github.com/evoslurm/evoslurm/slurmctl/slurmsim"
 	"github.com/evoslurm/evoslurm/slurmctl/slurmtest"
@@ -39,7 +40,7 @@ func TestESP(t *testing.T) {
 			b := one.ESP
 			b.Burst, b.Seed, b.Time = true, *seed, *factor
 			s := newSite(t, b.Cores, time.Hour)
-			before := load()
+			before := rig.Load()
 			real := s.esp(b)
 			e := simulate.Experiment{Config: config.Default()}
 			conf, err := os.Open(s.Cluster.Dir() + "/slurm.conf")
@@ -57,7 +58,7 @@ func TestESP(t *testing.T) {
 			}{{"real", real}, {"model", model}} {
 				t.Logf("%s: %d s, efficiency %.1f %% by what is printed, %.1f %% by what it adds up to, %.3f jobs a minute of the benchmark's", r.who, r.Elapsed, r.Printed, r.Efficiency, r.Throughput / *factor)
 			}
-			t.Logf("%g times as fast, load %s, %s", *factor, before, load())
+			t.Logf("%g times as fast, load %s, %s", *factor, before, rig.Load())
 		})
 	}
 }

@@ -7,11 +7,11 @@ import (
 	"flag"
 	"math"
 	"os"
-	"strings"
 	"testing"
 	"time"
 
 	"github.com/evoslurm/evoslurm/adapter/lab/workload"
+	"github.com/evoslurm/evoslurm/adapter/trials/rig"
 )
 
 var workloadFile = flag.String("live.workload", "testdata/hour.json", "workload file that TestHour plays, on as many nodes as it says")
@@ -27,7 +27,7 @@ func TestHour(t *testing.T) {
 		t.Fatal(err)
 	}
 	s := newSite(t, w.Nodes, time.Hour)
-	before := load()
+	before := rig.Load()
 	p := s.play(string(text))
 	d := p.diff
 	near := map[float64]int{1: d.Both - len(d.Jobs), 2: d.Both - len(d.Jobs), 8: d.Both - len(d.Jobs)} // what does not differ
@@ -38,14 +38,7 @@ func TestHour(t *testing.T) {
 			}
 		}
 	}
-	t.Logf("load %s, %s\n%s", before, load(), p.table)
+	t.Logf("load %s, %s\n%s", before, rig.Load(), p.table)
 	t.Logf("of %d jobs %d start within 1 s, %d within 2 s, %d within 8 s of when the model has them; makespan %.0f s, by the model %.0f s (%+.1f %%)",
 		d.Both, near[1], near[2], near[8], d.Makespan[1], d.Makespan[0], 100*(d.Makespan[0]/d.Makespan[1]-1))
-}
-
-// load returns the machine's.
-func load() string {
-	text, _ := os.ReadFile("/proc/loadavg")
-	first, _, _ := strings.Cut(string(text), " ")
-	return first
 }

@@ -6,11 +6,9 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
@@ -39,23 +37,8 @@ func newSite(t *testing.T, nodes int, most time.Duration) *site {
 	ctx, stop := context.WithTimeout(t.Context(), most)
 	t.Cleanup(stop)
 	s := &site{T: t, ctx: ctx}
-	var err error
-	s.Rig, err = rig.New(slurmtest.Start(t, slurmtest.Options{Nodes: nodes, Accounting: true, PermitJobExpansion: true}), bin, "strategy: noX\n")
-	s.must(err)
-	log, err := os.Create(s.Dir + "/evoslurmd.log")
-	s.must(err)
-	daemon := exec.Command(bin+"/evoslurmd", "--config", s.Dir+"/evoslurm.yaml")
-	daemon.Env, daemon.Stderr = append(os.Environ(), s.Env()...), log
-	s.must(daemon.Start())
-	t.Cleanup(func() {
-		_ = daemon.Process.Signal(syscall.SIGTERM)
-		_ = daemon.Wait()
-		if t.Failed() {
-			text, _ := os.ReadFile(log.Name())
-			t.Logf("log of evoslurmd:\n%s", text[max(len(text)-1<<16, 0):])
-		}
-		_ = os.RemoveAll(s.Dir)
-	})
+	s.Rig = rig.In(t, slurmtest.Options{Nodes: nodes, Accounting: true, PermitJobExpansion: true}, bin, "strategy: noX\n")
+	s.StartIn(t, rig.Account{})
 	return s
 }
 

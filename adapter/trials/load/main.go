@@ -6,14 +6,12 @@ package main
 
 import (
 	"context"
-	"errors"
 	"flag"
 	"fmt"
 	"math/rand/v2"
 	"os"
 	"os/exec"
 	"os/signal"
-	"path/filepath"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -21,6 +19,7 @@ import (
 	"time"
 
 	"github.com/evoslurm/evoslurm/adapter/job/request"
+	"github.com/evoslurm/evoslurm/adapter/trials/rig"
 	"github.com/evoslurm/evoslurm/planner"
 	"github.com/evoslurm/evoslurm/slurmctl/slurmtest"
 )
@@ -54,82 +53,41 @@ type load struct {
 	quickACK, recorder     bool
 	keep                   string
 
-	dir       string
-	cluster   *slurmtest.Cluster
+	*rig.Rig
 	daemon    *exec.Cmd
 	submitted atomic.Int64
 }
 
-func (l *load) run(ctx context.Context) (err error) {
-	if l.dir, err = os.MkdirTemp("", "evosload-"); err != nil {
-		return err
-	}
-	defer os.RemoveAll(l.dir)
-	if err := errors.Join(os.Chmod(l.dir, 0o755), os.Mkdir(l.dir+"/bin", 0o755)); err != nil {
-		return err
-	}
-	build := exec.CommandContext(ctx, "go", "build", "-o", l.dir+"/bin", "./adapter/cmd/evoslurmd", "./adapter/cmd/evosctl")
-	if out, err := build.CombinedOutput(); err != nil {
-		return fmt.Errorf("build: %w\n%s", err, out)
-	}
+func (l *load) run(ctx context.Context) error {
 	begun := time.Now()
 	l.say("booting %d nodes", l.nodes)
-	boot, cancel := context.WithTimeout(ctx, 5*time.Minute)
-	defer cancel()
+	config := "  format: json\n"
+	if !l.recorder {
+		config += "recorder:\n  mib: 0\n"
+	}
 	// The scheduling intervals are Slurm's own, as on a site.
-	l.cluster, err = slurmtest.Boot(boot, slurmtest.Options{Nodes: l.nodes, Accounting: true, PermitJobExpansion: true, SlurmIntervals: true})
-	if err != nil {
-		return err
-	}
-	defer func() {
-		end, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*time.Minute)
-		defer cancel()
-		err = errors.Join(err, l.cluster.Stop(end))
-	}()
-	l.say("all idle after %.0f s; Slurm %s", time.Since(begun).Seconds(), l.cluster.Version())
-	if err := l.startSidecar(); err != nil {
-		return err
-	}
-	defer func() {
-		_ = l.daemon.Process.Kill()
-		_ = l.daemon.Wait()
-	}()
-	begun = time.Now()
-	if err := l.fill(ctx); err != nil {
-		return err
-	}
-	l.say("%d jobs queued after %.0f s", l.submitted.Load(), time.Since(begun).Seconds())
-	return l.measure(ctx)
+	options := slurmtest.Options{Nodes: l.nodes, Accounting: true, PermitJobExpansion: true, SlurmIntervals: true}
+	return rig.Use(ctx, options, config, func(r *rig.Rig) (err error) {
+		l.Rig = r
+		l.say("all idle after %.0f s; Slurm %s", time.Since(begun).Seconds(), l.Cluster.Version())
+		if l.daemon, _, err = r.Start(rig.Account{}); err != nil {
+			return err
+		}
+		defer func() {
+			_ = l.daemon.Process.Kill()
+			_ = l.daemon.Wait()
+		}()
+		begun = time.Now()
+		if err := l.fill(ctx); err != nil {
+			return err
+		}
+		l.say("%d jobs queued after %.0f s", l.submitted.Load(), time.Since(begun).Seconds())
+		return l.measure(ctx)
+	})
 }
 
 func (l *load) say(format string, args ...any) {
 	fmt.Fprintf(os.Stderr, "%s "+format+"\n", append([]any{time.Now().Format(time.TimeOnly)}, args...)...)
-}
-
-func (l *load) logFile() string { return filepath.Join(l.dir, "evoslurmd.log") }
-
-func (l *load) env() []string {
-	return append(l.cluster.Env(), "EVOSLURM_CONFIG="+l.dir+"/evoslurm.yaml", "PATH="+l.dir+"/bin:"+os.Getenv("PATH"))
-}
-
-func (l *load) startSidecar() error {
-	config := fmt.Sprintf("database: %s/db/evoslurm.db\nlisten:\n  socket: %s/run/api.sock\napi: unix://%s/run/api.sock\nmunge:\n  socket: %s\nlog:\n  level: debug\n  format: json\n",
-		l.dir, l.dir, l.dir, l.cluster.MungeSocket())
-	if !l.recorder {
-		config += "recorder:\n  mib: 0\n"
-	}
-	if err := os.WriteFile(l.dir+"/evoslurm.yaml", []byte(config), 0o644); err != nil {
-		return err
-	}
-	log, err := os.Create(l.logFile())
-	if err != nil {
-		return err
-	}
-	defer log.Close()
-	l.daemon = exec.Command(l.dir+"/bin/evoslurmd", "--config", l.dir+"/evoslurm.yaml")
-	l.daemon.Env = append(os.Environ(), l.env()...)
-	l.daemon.Stderr = log
-	return l.daemon.Start()
 }
 
 // fill queues the jobs, an evolving one after every so many stock ones.
@@ -197,8 +155,8 @@ func (l *load) submit(ctx context.Context, random *rand.Rand, evolving bool) err
 	// sbatch says no while slurmctld is busy; a user would try again.
 	var err error
 	for range 5 {
-		cmd := l.cluster.Command(ctx, l.cluster.Users()[random.IntN(2)], "sbatch", args...)
-		cmd.Env = append(cmd.Env, l.env()...)
+		cmd := l.Cluster.Command(ctx, l.Cluster.Users()[random.IntN(2)], "sbatch", args...)
+		cmd.Env = append(cmd.Env, append(l.Env(), "EVOSLURM_API=unix://"+l.Dir+"/run/api.sock")...)
 		var out []byte
 		if out, err = cmd.CombinedOutput(); err == nil {
 			l.submitted.Add(1)

@@ -30,7 +30,7 @@ const (
 
 // measure lets jobs arrive at six times an hour's pace and looks at what is spent.
 func (l *load) measure(ctx context.Context) error {
-	if _, err := l.cluster.Run(ctx, slurmtest.Root, "sdiag", "--reset"); err != nil {
+	if _, err := l.Cluster.Run(ctx, slurmtest.Root, "sdiag", "--reset"); err != nil {
 		return err
 	}
 	begun := time.Now()
@@ -60,7 +60,7 @@ func (l *load) measure(ctx context.Context) error {
 		peak = max(peak, rss)
 	}
 	elapsed := time.Since(begun)
-	stats, err := l.cluster.Run(ctx, slurmtest.Root, "sdiag")
+	stats, err := l.Cluster.Run(ctx, slurmtest.Root, "sdiag")
 	if err != nil {
 		return err
 	}
@@ -85,7 +85,7 @@ func (l *load) measure(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	left, err := l.cluster.Run(ctx, slurmtest.Root, "squeue", "-h", "-r", "-o", "%T")
+	left, err := l.Cluster.Run(ctx, slurmtest.Root, "squeue", "-h", "-r", "-o", "%T")
 	if err != nil {
 		return err
 	}
@@ -97,7 +97,7 @@ func (l *load) measure(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	fmt.Printf("| measured over %v on Slurm %s, %d nodes, %d jobs | |\n|---|---|\n", elapsed.Round(time.Second), l.cluster.Version(), l.nodes, l.submitted.Load())
+	fmt.Printf("| measured over %v on Slurm %s, %d nodes, %d jobs | |\n|---|---|\n", elapsed.Round(time.Second), l.Cluster.Version(), l.nodes, l.submitted.Load())
 	row := func(name, format string, args ...any) {
 		fmt.Printf("| %s | %s |\n", name, fmt.Sprintf(format, args...))
 	}
@@ -132,7 +132,7 @@ func (l *load) measure(ctx context.Context) error {
 	}
 	if l.keep != "" {
 		_ = os.WriteFile(l.keep+"/sdiag", []byte(stats), 0o644)
-		if text, err := os.ReadFile(l.logFile()); err == nil {
+		if text, err := os.ReadFile(l.LogFile()); err == nil {
 			_ = os.WriteFile(l.keep+"/evoslurmd.log", text, 0o644)
 		}
 	}
@@ -196,7 +196,7 @@ func (t times) String() string {
 func (l *load) byHand(ctx context.Context) (all times, err error) {
 	for range 15 {
 		begun := time.Now()
-		if _, err := l.cluster.Run(ctx, slurmtest.Root, "squeue", "--noheader", "--all", "--local", "--format=%i"); err != nil {
+		if _, err := l.Cluster.Run(ctx, slurmtest.Root, "squeue", "--noheader", "--all", "--local", "--format=%i"); err != nil {
 			return nil, err
 		}
 		all = append(all, time.Since(begun))
@@ -224,7 +224,7 @@ var (
 // resizes returns how long slurmctld took, by its own log, for each merge and shrink: for each, it
 // waits for slurmdbd, whatever program requests it (up to 23.11).
 func (l *load) resizes(since time.Time) (all times, err error) {
-	text, err := os.ReadFile(filepath.Join(l.cluster.Dir(), "log", "slurmctld.log"))
+	text, err := os.ReadFile(filepath.Join(l.Cluster.Dir(), "log", "slurmctld.log"))
 	if err != nil {
 		return nil, err
 	}
@@ -255,7 +255,7 @@ type seen struct {
 // readLog reads the sidecar's log from then on.
 func (l *load) readLog(since time.Time) (seen, error) {
 	s := seen{parts: map[string]times{}}
-	text, err := os.ReadFile(l.logFile())
+	text, err := os.ReadFile(l.LogFile())
 	if err != nil {
 		return s, err
 	}

@@ -9,11 +9,9 @@ import (
 	"math/rand/v2"
 	"os"
 	"os/exec"
-	"os/user"
 	"path/filepath"
 	"strconv"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
@@ -60,13 +58,9 @@ var changing = strings.Fields(`REQUEST_SUBMIT_BATCH_JOB REQUEST_RESOURCE_ALLOCAT
 func TestObserve(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), *lasts+8*time.Minute)
 	defer cancel()
-	cluster := slurmtest.Start(t, slurmtest.Options{SlurmIntervals: true, Partitions: []slurmtest.Partition{
-		{Name: "main", Default: true}, {Name: "short", Nodes: "n[1-6]", MaxTime: "5", Extra: "PriorityTier=2"}}})
-	o := &trial{T: t, ctx: ctx, chance: rand.New(rand.NewPCG(*seed, 0)), did: map[string]int{}}
-	var err error
-	o.Rig, err = rig.New(cluster, bin, "mode: observe\n")
-	o.must(err)
-	t.Cleanup(func() { os.RemoveAll(o.Dir) })
+	options := slurmtest.Options{SlurmIntervals: true, Partitions: []slurmtest.Partition{
+		{Name: "main", Default: true}, {Name: "short", Nodes: "n[1-6]", MaxTime: "5", Extra: "PriorityTier=2"}}}
+	o := &trial{T: t, Rig: rig.In(t, options, bin, "mode: observe\n"), ctx: ctx, chance: rand.New(rand.NewPCG(*seed, 0)), did: map[string]int{}}
 	stop := o.startObserver()
 	before := o.calls(changing...)
 	o.begin = time.Now()
@@ -100,39 +94,18 @@ func (o *trial) asks(user slurmtest.User, request string, args ...string) string
 
 // startObserver starts the sidecar under its account.
 func (o *trial) startObserver() (stop func()) {
-	account, err := user.Lookup(observer)
+	account, err := rig.Lookup(observer)
 	o.must(err)
-	uid, _ := strconv.Atoi(account.Uid)
-	gid, _ := strconv.Atoi(account.Gid)
-	for _, dir := range []string{"/db", "/run"} {
-		o.must(os.MkdirAll(o.Dir+dir, 0o755))
-		o.must(os.Chown(o.Dir+dir, uid, gid))
-	}
-	log, err := os.Create(o.Dir + "/evoslurmd.log")
-	o.must(err)
-	daemon := exec.Command(bin+"/evoslurmd", "--config", o.Dir+"/evoslurm.yaml", "--log-level=info")
-	daemon.Env, daemon.Stderr, daemon.Dir = append(os.Environ(), o.Env()...), log, o.Dir
-	daemon.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)}}
-	o.must(daemon.Start())
-	stopped := false
+	o.must(account.Own(o.Dir+"/db", o.Dir+"/run"))
+	end := o.StartIn(o.T, account, "--log-level=info")
 	stop = func() {
-		if stopped {
-			return
-		}
-		stopped = true
-		_ = daemon.Process.Signal(syscall.SIGTERM)
-		if err := daemon.Wait(); err != nil {
-			o.Errorf("evoslurmd: %v", err)
-		}
-		_ = log.Close()
-		text, _ := os.ReadFile(log.Name())
-		if o.Failed() || bytes.Contains(text, []byte("level=error")) {
-			o.Errorf("log of evoslurmd:\n%s", text[max(len(text)-1<<14, 0):])
+		end()
+		if text, _ := os.ReadFile(o.LogFile()); bytes.Contains(text, []byte("level=error")) {
+			o.Error("evoslurmd logged an error")
 		}
 	}
-	o.Cleanup(stop)
 	for range 100 {
-		if text, err := os.ReadFile(log.Name()); err == nil && bytes.Contains(text, []byte("observing")) {
+		if text, err := os.ReadFile(o.LogFile()); err == nil && bytes.Contains(text, []byte("observing")) {
 			return stop
 		}
 		time.Sleep(100 * time.Millisecond)

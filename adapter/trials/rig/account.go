@@ -26,15 +26,20 @@ type Account struct {
 
 // FindAccount returns one of Accounts. The operator is an account of every Debian system, but none of a cluster's users.
 func FindAccount(name string) (a Account, err error) {
-	switch a.Operator = name == "operator"; name {
+	switch name {
 	case "root":
 		return a, nil
 	case "operator":
-		name = "news"
+		return Lookup("news")
 	case "slurm":
-	default:
-		return a, fmt.Errorf("account %q: choose one of %s", name, strings.Join(Accounts, ", "))
+		return Lookup(name)
 	}
+	return a, fmt.Errorf("account %q: choose one of %s", name, strings.Join(Accounts, ", "))
+}
+
+// Lookup returns an account of the machine: SlurmUser, or an operator.
+func Lookup(name string) (a Account, err error) {
+	a.Operator = name != "slurm"
 	found, err := user.Lookup(name)
 	if err != nil {
 		return a, err

@@ -6,13 +6,14 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"slices"
 )
 
 // Main does the work of TestMain for a package of trials: it builds Evoslurm's commands into a
 // folder that all users can reach, where jobs run them, and exits with run's status. how holds
 // further arguments of go build: flags first, then packages.
 func Main(run func(bin string) int, how ...string) {
-	code, err := built(run, how)
+	code, err := built(func(bin string) (int, error) { return run(bin), nil }, how...)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		code = 1
@@ -20,7 +21,7 @@ func Main(run func(bin string) int, how ...string) {
 	os.Exit(code)
 }
 
-func built(run func(bin string) int, how []string) (code int, err error) {
+func built(run func(bin string) (int, error), how ...string) (code int, err error) {
 	bin, err := os.MkdirTemp("", "evoslurm-bin-")
 	if err != nil {
 		return 0, err
@@ -29,11 +30,11 @@ func built(run func(bin string) int, how []string) (code int, err error) {
 	if err := os.Chmod(bin, 0o755); err != nil {
 		return 0, err
 	}
-	args := append(append([]string{"build", "-o", bin}, how...), "github.com/evoslurm/evoslurm/adapter/cmd/...")
+	args := slices.Concat([]string{"build", "-o", bin}, how, []string{"github.com/evoslurm/evoslurm/adapter/cmd/..."})
 	if out, err := exec.Command("go", args...).CombinedOutput(); err != nil {
 		return 0, fmt.Errorf("build: %w\n%s", err, out)
 	}
-	return run(bin), nil
+	return run(bin)
 }
 
 // AtOnce has so many tests run at a time, unless -parallel says how many: trials wait more

@@ -4,12 +4,10 @@ import (
 	"context"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
@@ -23,7 +21,6 @@ type trial struct {
 	*rig.Rig
 	t     *testing.T
 	site  Site
-	log   string // of the sidecar
 	begun time.Time
 	clean slurmtest.Leftovers // what the site itself has: its reservations, nodes that are no idle ones
 	watch *watch
@@ -36,11 +33,7 @@ type trial struct {
 // boot boots the site and runs its probes; then it installs Evoslurm.
 func boot(t *testing.T, s Site, config string) *trial {
 	t.Helper()
-	r := &trial{t: t, site: s, tried: new(int)}
-	var err error
-	r.Rig, err = rig.New(slurmtest.Start(t, s.Boot()), bin, "poll_interval: 500ms\n"+config)
-	r.must(err)
-	t.Cleanup(func() { os.RemoveAll(r.Dir) })
+	r := &trial{t: t, site: s, tried: new(int), Rig: rig.In(t, s.Boot(), bin, "poll_interval: 500ms\n"+config)}
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	r.must(s.SetUp(ctx, r.Cluster))
@@ -55,6 +48,7 @@ func boot(t *testing.T, s Site, config string) *trial {
 			}
 		})
 	}
+	var err error
 	r.clean, err = r.Cluster.Leftovers(ctx)
 	r.must(err)
 	t.Run("stock", func(t *testing.T) {
@@ -65,7 +59,7 @@ func boot(t *testing.T, s Site, config string) *trial {
 		}
 		sub.tidy()
 	})
-	r.install()
+	r.StartIn(t, rig.Account{})
 	r.watch = startWatch(t, r.Cluster)
 	return r
 }
@@ -100,25 +94,6 @@ func (r *trial) probe(p Probe) {
 	}
 }
 
-// install starts evoslurmd as root, for an API at which commands in jobs reach it.
-func (r *trial) install() {
-	r.t.Helper()
-	r.log = r.Dir + "/evoslurmd.log"
-	log, err := os.Create(r.log)
-	r.must(err)
-	daemon := exec.Command(bin+"/evoslurmd", "--config", r.Dir+"/evoslurm.yaml")
-	daemon.Env = append(os.Environ(), r.Env()...)
-	daemon.Stderr = log
-	r.must(daemon.Start())
-	r.t.Cleanup(func() {
-		daemon.Process.Signal(syscall.SIGTERM)
-		if err := daemon.Wait(); err != nil {
-			r.t.Errorf("evoslurmd after SIGTERM: %v", err)
-		}
-		log.Close()
-	})
-}
-
 // run runs one case, which leaves the site as it was, and records its result. In make test, it runs
 // only the first case.
 func (r *trial) run(name string, try func(*trial)) {
@@ -131,7 +106,7 @@ func (r *trial) run(name string, try func(*trial)) {
 		sub.t, sub.begun = t, time.Now()
 		sub.now = Result{Site: r.site.Name, Slurm: r.Cluster.Version(), Case: name, Outcome: Passed}
 		r.watch.forget()
-		logged, _ := os.Stat(r.log)
+		logged, _ := os.Stat(r.LogFile())
 		defer func() {
 			if t.Failed() {
 				sub.now.Outcome = Failed
@@ -165,7 +140,7 @@ func (r *trial) fatalf(format string, args ...any) {
 
 // explain prints what there is to see of a failed case.
 func (r *trial) explain(from int64) {
-	text, _ := os.ReadFile(r.log)
+	text, _ := os.ReadFile(r.LogFile())
 	lines := strings.Split(string(text[min(from, int64(len(text))):]), "\n")
 	if len(lines) > 250 {
 		lines = append(lines[:100], append([]string{"…"}, lines[len(lines)-150:]...)...)
