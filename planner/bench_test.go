@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/evoslurm/evoslurm/adapter/lab/workload"
+	"github.com/evoslurm/evoslurm/internal/must"
 	"github.com/evoslurm/evoslurm/planner"
 )
 
@@ -24,17 +25,13 @@ func queue(n int64, nodes int) planner.Problem {
 func strategy(b *testing.B, name string) planner.Strategy {
 	b.Helper()
 	s, err := planner.StrategyByName(name)
-	if err != nil {
-		b.Fatal(err)
-	}
+	must.OK(b, err)
 	return s
 }
 
 func plan(b *testing.B, s planner.Strategy, p planner.Problem) planner.Schedule {
 	schedule, err := s.Plan(p)
-	if err != nil {
-		b.Fatal(err)
-	}
+	must.OK(b, err)
 	return schedule
 }
 
@@ -43,9 +40,7 @@ func plan(b *testing.B, s planner.Strategy, p planner.Problem) planner.Schedule 
 func measureCPU(b *testing.B) func() {
 	used := func() int64 {
 		var r syscall.Rusage
-		if err := syscall.Getrusage(syscall.RUSAGE_SELF, &r); err != nil {
-			b.Fatal(err)
-		}
+		must.OK(b, syscall.Getrusage(syscall.RUSAGE_SELF, &r))
 		return r.Utime.Nano() + r.Stime.Nano()
 	}
 	begin := used()

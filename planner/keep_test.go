@@ -8,6 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
+	"github.com/evoslurm/evoslurm/internal/must"
 	"github.com/evoslurm/evoslurm/planner/internal/plannertest"
 )
 
@@ -48,14 +49,10 @@ func TestAskedOnce(t *testing.T) {
 	pool.Jobs = append(pool.Jobs, PoolJob{Driver: -1, Job: Job{Profile: Profile{{10, 9}}}}, PoolJob{Driver: -1, Job: Job{Profile: Profile{{10, 8}}}})
 	for _, name := range []string{"noX", "2X+c", "rigid"} {
 		s, err := StrategyByName(name)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 		calls := 0
 		want, err := pool.Plan(once{s, &calls})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 		if calls != 1 {
 			t.Errorf("%s: %d calls, want 1", name, calls)
 		}
@@ -123,9 +120,7 @@ func TestKeepConditions(t *testing.T) {
 		if err != nil {
 			return
 		}
-		if err := Verify(p, got, limit); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, Verify(p, got, limit))
 		if want := naiveKeep(p, plan, limit); !cmp.Equal(got, want) {
 			t.Fatalf("trying every job afresh (-want +got):\n%s", cmp.Diff(want, got))
 		}

@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
+	"github.com/evoslurm/evoslurm/internal/must"
 	"github.com/evoslurm/evoslurm/planner/internal/exact"
 	"github.com/evoslurm/evoslurm/planner/internal/plannertest"
 )
@@ -178,18 +179,14 @@ func TestMapNodesConditions(t *testing.T) {
 		}
 		s, _ := StrategyByName(rapid.SampledFrom([]string{"noX", "2X+c", "infX"}).Draw(t, "strategy"))
 		schedule, err := s.Plan(p)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 		jobs := make([]MappedJob, len(schedule))
 		node := rapid.IntRange(0, p.Nodes-1)
 		for i, placed := range schedule {
 			jobs[i] = MappedJob{Placement: placed, Driver: node.Draw(t, "driver"), Prefer: []int{node.Draw(t, "prefer")}, Release: []int{node.Draw(t, "release")}}
 		}
 		got, err := MapNodes(p.Nodes, busy, jobs)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 		checkMapping(t, p.Nodes, busy, jobs, got)
 		again, err := MapNodes(p.Nodes, busy, jobs)
 		if err != nil || !cmp.Equal(got, again) {

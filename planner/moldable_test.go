@@ -8,6 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
+	"github.com/evoslurm/evoslurm/internal/must"
 	"github.com/evoslurm/evoslurm/planner/internal/plannertest"
 )
 
@@ -42,9 +43,7 @@ func TestMoldable(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			p := Problem{Nodes: 8, Busy: c.busy, Jobs: []Job{c.job}}
 			got, err := mustStrategy(t, "noX").Plan(p)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.OK(t, err)
 			want := Schedule{{Start: c.start, Steps: c.job.Choice(c.choice), Choice: c.choice}}
 			if diff := cmp.Diff(want, got); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
@@ -104,9 +103,7 @@ func TestMoldableIsBest(t *testing.T) {
 		p := plannertest.DrawMoldable(t, 6)
 		name := rapid.SampledFrom([]string{"noX", "2X", "infX+c", "minwaste", "2X+m"}).Draw(t, "strategy")
 		l, err := StrategyByName(name)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 		s, err := l.Plan(p)
 		if err != nil {
 			if !errors.As(err, new(*FitError)) {
@@ -114,9 +111,7 @@ func TestMoldableIsBest(t *testing.T) {
 			}
 			return
 		}
-		if err := Verify(p, s, ExpandLimitOf(l)); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, Verify(p, s, ExpandLimitOf(l)))
 		options := Options(p, s, ExpandLimitOf(l))
 		for i, j := range p.Jobs {
 			if !j.IsMoldable() {
@@ -144,9 +139,7 @@ func TestMoldableRigid(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		p := plannertest.DrawProblem(t, 6)
 		l, err := StrategyByName(rapid.SampledFrom([]string{"rigid", "noX", "2X+c", "minwaste"}).Draw(t, "strategy"))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 		want, wantErr := l.Plan(p)
 		same := Problem{Nodes: p.Nodes, Busy: p.Busy}
 		for _, j := range p.Jobs {
@@ -177,13 +170,9 @@ func TestMoldableUnknown(t *testing.T) {
 		}
 		noX, _ := StrategyByName("noX")
 		want, err := pool.Plan(noX)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 		got, err := pool.Plan(knowsNothing{noX})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Fatalf("(-knows +settled):\n%s", diff)
 		}
@@ -212,9 +201,7 @@ func TestMoldablePool(t *testing.T) {
 		}
 		l, _ := StrategyByName(rapid.SampledFrom([]string{"rigid", "noX", "2X", "search"}).Draw(t, "strategy"))
 		got, err := pool.Plan(l)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 		for i, planned := range got {
 			j := problem.Jobs[i]
 			if planned.Unfit != "" {
@@ -281,18 +268,12 @@ func TestMoldableAgain(t *testing.T) {
 			return pool
 		}
 		_, last, err := make(0).PlanAgain(noX, 100, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 		by := rapid.Int64Range(1, 40).Draw(t, "later")
 		got, _, err := make(by).PlanAgain(noX, 100+by, last)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 		want, err := make(by).Plan(noX)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Fatalf("(-fresh +kept):\n%s", diff)
 		}
@@ -307,17 +288,13 @@ func TestMoldableSearch(t *testing.T) {
 		moldable(ByCompletion, Profile{{100, 4}}, Profile{{95, 5}}),
 	}}
 	list, err := mustStrategy(t, "noX").Plan(p)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	if m := Measure(p, list); m.Makespan != 185 || list[0].Choice != 1 {
 		t.Fatalf("list order: %+v", list)
 	}
 	for _, o := range []Search{{}, {Objective: MeanCompletion}, {Limit: 2}, {Objective: MeanCompletion, Limit: 2}} {
 		r, err := o.Optimise(p)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 		if m := Measure(p, r.Schedule); m.Makespan != 100 || r.Bound.Value > r.Objective {
 			t.Errorf("%s, %v: makespan %d of %+v, bound %+v", o.Name(), o.Objective, m.Makespan, r.Schedule, r.Bound)
 		}

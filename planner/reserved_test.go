@@ -6,6 +6,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
+
+	"github.com/evoslurm/evoslurm/internal/must"
 )
 
 // reservedOn returns a reservation of some nodes.
@@ -52,9 +54,7 @@ func TestPoolReserved(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			got, err := Pool{Nodes: 4, Busy: c.busy, Reserved: c.reserved, Jobs: c.jobs}.Plan(mustStrategy(t, "noX"))
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.OK(t, err)
 			var starts []int64
 			for _, p := range got {
 				if p.Unfit != "" {
@@ -104,9 +104,7 @@ func TestPoolReserved(t *testing.T) {
 		first := PoolJob{Job: Job{Profile: Profile{{1, 1}, {1, 4}}}, Held: []int{1}, Driver: 1, Fixed: true, Limits: []int64{1}}
 		chain := PoolJob{Job: Job{Profile: Profile{{1, 1}, {1, 4}}}, Held: []int{0}, Driver: -1, Fixed: true, MaxDuration: []int64{2}, Limits: []int64{1, 60}}
 		got, err := Pool{Nodes: 7, Reserved: reservedOn(61, 62, 2, 3, 4), Jobs: []PoolJob{first, chain}}.Plan(mustStrategy(t, "noX"))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 		if p := got[1]; p.Unfit == "" && p.Start+p.Steps[0].Duration > 1 && p.Start+p.Steps[0].Duration < 62 && slices.ContainsFunc(p.Nodes[1], func(n int) bool { return n >= 2 && n <= 4 }) {
 			t.Errorf("%+v: a step at %d with a limit of 60 on nodes reserved from 61 on", p, p.Start+p.Steps[0].Duration)
 		}
@@ -142,9 +140,7 @@ func TestPoolReservedConditions(t *testing.T) {
 		}
 		s, _ := StrategyByName(rapid.SampledFrom([]string{"noX", "2X", "2X+c", "infX+c"}).Draw(t, "strategy"))
 		got, err := p.Plan(s)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 		held := map[int]bool{}
 		for _, job := range p.Jobs {
 			for _, n := range job.Held {

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/evoslurm/evoslurm/adapter/lab/workload"
+	"github.com/evoslurm/evoslurm/internal/must"
 	"github.com/evoslurm/evoslurm/planner"
 )
 
@@ -37,9 +38,7 @@ func BenchmarkSearch(b *testing.B) {
 			for i := 0; b.Loop(); i++ {
 				p := problems[i%len(problems)]
 				r, err := c.search.Optimise(p)
-				if err != nil {
-					b.Fatal(err)
-				}
+				must.OK(b, err)
 				utilisation += planner.Measure(p, r.Schedule).EffectiveUtilisation
 				gap += r.Gap()
 				n++
@@ -57,9 +56,7 @@ func BenchmarkSearchQueue(b *testing.B) {
 			p, gain := queue(n, 1000), 0.0
 			for b.Loop() {
 				r, err := planner.Search{}.Optimise(p)
-				if err != nil {
-					b.Fatal(err)
-				}
+				must.OK(b, err)
 				gain = 100 * (1 - r.Objective/r.Baseline)
 			}
 			b.ReportMetric(gain, "gain-%")

@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
+	"github.com/evoslurm/evoslurm/internal/must"
 	"github.com/evoslurm/evoslurm/planner/internal/exact"
 	"github.com/evoslurm/evoslurm/planner/internal/naive"
 	"github.com/evoslurm/evoslurm/planner/internal/plannertest"
@@ -64,20 +65,14 @@ func TestConditions(t *testing.T) {
 		p := plannertest.DrawProblem(t, 8)
 		name := rapid.SampledFrom(append(PaperStrategies(), "1.5X", "1.5X+c", "3X")).Draw(t, "strategy")
 		s, err := StrategyByName(name)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 		schedule, err := s.Plan(p)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 		against := p
 		if IsRigid(s) {
 			against = p.Rigid()
 		}
-		if err := Verify(against, schedule, ExpandLimitOf(s)); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, Verify(against, schedule, ExpandLimitOf(s)))
 		used := make(naive.Timeline, 1000)
 		for _, b := range p.Busy {
 			used.Add(b.Start, b.Start+b.Duration, b.Nodes)
@@ -111,9 +106,7 @@ func TestVerifyRejects(t *testing.T) {
 	good := func() Schedule {
 		return Schedule{{Start: 5, Steps: Profile{{15, 2}, {10, 6}}}, {Start: 50, Steps: Profile{{10, 4}}}}
 	}
-	if err := Verify(p, good(), 1); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, Verify(p, good(), 1))
 	for name, c := range map[string]struct {
 		condition, reason string
 		spoil             func(Schedule) Schedule
@@ -192,9 +185,7 @@ func TestLongProfile(t *testing.T) {
 	for _, name := range PaperStrategies() {
 		s := mustStrategy(t, name)
 		schedule, err := s.Plan(p)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 		against := p
 		if IsRigid(s) {
 			against = p.Rigid()

@@ -4,6 +4,8 @@ import (
 	"os"
 	"strings"
 	"testing"
+
+	"github.com/evoslurm/evoslurm/internal/must"
 )
 
 func TestCapabilities(t *testing.T) {
@@ -54,9 +56,7 @@ func TestBesideEpilog(t *testing.T) {
 		"Epilog = (null)": false, "Epilog = /etc/slurm/epilog": true, "Epilog[0] = /etc/slurm/a\nEpilog[1] = /etc/slurm/b": true, "EpilogSlurmctld = /etc/slurm/c": false, "TaskEpilog = /d": false,
 	} {
 		cfg, err := parseConfig("SLURM_VERSION = 24.11.5\n" + line + "\n")
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 		if got := BesideEpilog(cfg); (got != "") != want {
 			t.Errorf("%q: %q", line, got)
 		}
@@ -66,14 +66,10 @@ func TestBesideEpilog(t *testing.T) {
 // The output of a real cluster's scontrol, without and with one of its lines changed.
 func TestCapabilitiesOfRealOutput(t *testing.T) {
 	text, err := os.ReadFile("testdata/22.05/config.txt")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	for change, want := range map[string]bool{"": true, "PrologFlags             = Contain": false} {
 		cfg, err := parseConfig(change + "\n" + string(text))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 		if merge, reasons := Capabilities(cfg); merge != want {
 			t.Errorf("%q: merge %v because %q", change, merge, reasons)
 		}

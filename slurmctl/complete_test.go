@@ -4,6 +4,8 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+
+	"github.com/evoslurm/evoslurm/internal/must"
 )
 
 // TestCompleteFallsBack checks that a job ends by scancel wherever it cannot be completed: without Slurm's Perl interface,
@@ -19,18 +21,14 @@ func TestCompleteFallsBack(t *testing.T) {
 			log := filepath.Join(t.TempDir(), "log")
 			c := stand(t, "scancel", "echo scancel $* >>"+log)
 			write := func(name, script string) {
-				if err := os.WriteFile(filepath.Join(c.Dir, name), []byte("#!/bin/sh\n"+script+"\n"), 0o755); err != nil {
-					t.Fatal(err)
-				}
+				must.OK(t, os.WriteFile(filepath.Join(c.Dir, name), []byte("#!/bin/sh\n"+script+"\n"), 0o755))
 			}
 			write("scontrol", "echo ClusterName = mine; echo SLURM_VERSION = 22.05.8")
 			if tc.perl != "" {
 				write("perl", tc.perl)
 			}
 			c.Env = []string{"PATH=" + c.Dir}
-			if err := c.Complete(t.Context(), 7, 8); err != nil {
-				t.Fatal(err)
-			}
+			must.OK(t, c.Complete(t.Context(), 7, 8))
 			said, err := os.ReadFile(log)
 			if err != nil && tc.want != "" || string(said) != tc.want {
 				t.Errorf("it ran %q, want %q (%v)", said, tc.want, err)

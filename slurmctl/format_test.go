@@ -9,6 +9,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
+
+	"github.com/evoslurm/evoslurm/internal/must"
 )
 
 // print writes records as squeue does, each on its own line.
@@ -33,9 +35,7 @@ func TestTableUnforgeable(t *testing.T) {
 			"\n" + other.sep, "<", tab.sep[:10], "x\ny", "\n\n"}))
 		records := rapid.SliceOf(rapid.SliceOfN(field, n, n)).Draw(t, "records")
 		got, err := tab.split(tab.print(records))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 		if !slices.EqualFunc(got, records, slices.Equal) {
 			t.Fatalf("got %q, want %q", got, records)
 		}
@@ -103,9 +103,7 @@ func TestRecordsStandAlone(t *testing.T) {
 	tab := newTable(3)
 	out := tab.print([][]string{{"1", "", "a"}, {"2", "name", "b"}})
 	records, err := tab.split(out)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	begin := uintptr(unsafe.Pointer(unsafe.StringData(out)))
 	for _, r := range records {
 		for _, f := range r {

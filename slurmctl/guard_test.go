@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/evoslurm/evoslurm/internal/must"
 	"github.com/evoslurm/evoslurm/slurmctl"
 	"github.com/evoslurm/evoslurm/slurmctl/slurmtest"
 )
@@ -16,17 +17,13 @@ import (
 // user's, whatever they write.
 func TestGuard(t *testing.T) {
 	text, err := os.ReadFile("../contrib/job_submit.lua")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer cancel()
 	c := slurmtest.Start(t, slurmtest.Options{PermitJobExpansion: true})
 	owner, other := c.Users()[0], c.Users()[1]
 	base, err := c.Run(ctx, owner, "sbatch", "--parsable", "--output=/dev/null", "--nodes=2", "--exclusive", "--wrap=exec sleep 600")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	base = strings.TrimSpace(base)
 	expand := func(user slurmtest.User, dependency string) (string, error) {
 		return c.Run(ctx, user, "salloc", "--no-shell", "--immediate=5", "--nodes=1", "--exclusive", "--job-name="+user.Name, "--dependency="+dependency)
@@ -36,15 +33,9 @@ func TestGuard(t *testing.T) {
 		t.Errorf("the hole that the guard is for is closed in Slurm %s: %v", c.Version(), err)
 	}
 
-	if err := os.WriteFile(c.Dir()+"/job_submit.lua", text, 0o644); err != nil {
-		t.Fatal(err)
-	}
-	if err := c.Reconfigure(ctx, func(o *slurmtest.Options) { o.ExtraConf += "\nJobSubmitPlugins=lua\n" }); err != nil {
-		t.Fatal(err)
-	}
-	if err := c.RestartController(ctx); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, os.WriteFile(c.Dir()+"/job_submit.lua", text, 0o644))
+	must.OK(t, c.Reconfigure(ctx, func(o *slurmtest.Options) { o.ExtraConf += "\nJobSubmitPlugins=lua\n" }))
+	must.OK(t, c.RestartController(ctx))
 	for _, dependency := range []string{"expand:" + base, "EXPAND:" + base, "expand:0" + base, "expand:" + base + ":" + base,
 		"afterany:1,expand:" + base, "afterany:1?expand:" + base, "expand:" + base + "_0", "expand:+" + base, "expand: " + base, "expand:999999"} {
 		if _, err := expand(other, dependency); err == nil {
@@ -62,9 +53,7 @@ func TestGuard(t *testing.T) {
 	}
 	// the guard blocks nothing else, and no later change
 	waiting, err := c.Run(ctx, other, "sbatch", "--parsable", "--hold", "--dependency=afterany:"+base, "--output=/dev/null", "--wrap=true")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	waiting = strings.TrimSpace(waiting)
 	if _, err := c.Run(ctx, other, "scontrol", "update", "JobId="+waiting, "Dependency=expand:"+base); err == nil {
 		t.Error("another user's job is made an expander afterwards")
@@ -83,9 +72,7 @@ func waitFor(t *testing.T, ctx context.Context, c *slurmtest.Cluster, id string)
 	}
 	for {
 		jobs, err := c.Client().JobsByID(ctx, job)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 		if len(jobs) == 1 && jobs[0].State == slurmctl.Running {
 			return
 		}

@@ -4,6 +4,8 @@ import (
 	"os"
 	"strings"
 	"testing"
+
+	"github.com/evoslurm/evoslurm/internal/must"
 )
 
 // readLimits returns the limits of a cluster with recorded output.
@@ -11,9 +13,7 @@ func readLimits(t *testing.T, dir string) *Limits {
 	t.Helper()
 	read := func(name string) string {
 		text, err := os.ReadFile("testdata/" + dir + "/" + name)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 		return string(text)
 	}
 	l := &Limits{Enforced: true, Parts: parsePartitionRules(read("partitions.txt")),
@@ -225,9 +225,7 @@ QOS=debug(4)
 // FuzzAssocMgr checks that no output breaks the parser.
 func FuzzAssocMgr(f *testing.F) {
 	text, err := os.ReadFile("testdata/22.05/assoc_mgr.txt")
-	if err != nil {
-		f.Fatal(err)
-	}
+	must.OK(f, err)
 	f.Add(string(text))
 	f.Add("QOS=a(1)\n    User Limits\n      (\n        MaxJobsPU=1(\nClusterName=\n    ParentAccount=x(\n")
 	f.Fuzz(func(t *testing.T, text string) {

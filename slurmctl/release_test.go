@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/evoslurm/evoslurm/internal/must"
 )
 
 // releaseShim is a Slurm of the release that the file "release" names. Its squeue tells in the file
@@ -31,9 +33,7 @@ func TestUpgrade(t *testing.T) {
 	write := func(name, text string) {
 		t.Helper()
 		path := filepath.Join(c.Dir, name)
-		if err := errors.Join(os.WriteFile(path+".new", []byte(text), 0o755), os.Rename(path+".new", path)); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, errors.Join(os.WriteFile(path+".new", []byte(text), 0o755), os.Rename(path+".new", path)))
 	}
 	look := func(want string) {
 		t.Helper()
@@ -56,9 +56,7 @@ func TestUpgrade(t *testing.T) {
 	}
 
 	// The package's file goes, and comes again.
-	if err := os.Remove(filepath.Join(c.Dir, "squeue")); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, os.Remove(filepath.Join(c.Dir, "squeue")))
 	if _, err := c.Jobs(t.Context()); !errors.Is(err, ErrUnreachable) || !strings.Contains(err.Error(), "squeue") {
 		t.Errorf("without squeue: %v", err)
 	}

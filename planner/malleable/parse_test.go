@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
+	"github.com/evoslurm/evoslurm/internal/must"
 	"github.com/evoslurm/evoslurm/planner/profile"
 )
 
@@ -81,17 +82,13 @@ func TestRefused(t *testing.T) {
 		"33-33": {Any, ""},
 	} {
 		b, err := ParseBounds(text)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 		if err := b.Validate(c.sizes); c.want == "" && err != nil || c.want != "" && (err == nil || err.Error() != c.want) {
 			t.Errorf("%s with %s: %v, want %q", text, c.sizes, err, c.want)
 		}
 	}
 	p, err := ParseProfile("2-4@10m,5-7@10m")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	if err := p.Validate(Pow2); err == nil || err.Error() != "step 2: there is no power of two within 5-7" {
 		t.Errorf("profile of powers of two: %v", err)
 	}
@@ -152,9 +149,7 @@ func TestSpeedup(t *testing.T) {
 		t.Errorf("a file: %q, %v", file, err)
 	}
 	table, err := ParseTable("# measured in May\n1 1\n2\t1.8\n\n8 5 # the best\n16 4\n")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	for nodes, want := range map[int]float64{1: 1, 2: 1.8, 5: 3.4, 8: 5, 12: 4.5, 16: 4, 99: 4} {
 		if got := table.At(nodes); math.Abs(got-want) > 1e-9 {
 			t.Errorf("on %d nodes %v, want %v", nodes, got, want)
@@ -194,14 +189,10 @@ func TestProgress(t *testing.T) {
 		p := &Progress{}
 		at, done := int64(100), 0.0
 		for _, n := range sizes {
-			if err := p.Add(Report{At: at, Fraction: done, Nodes: n}); err != nil {
-				t.Fatal(err)
-			}
+			must.OK(t, p.Add(Report{At: at, Fraction: done, Nodes: n}))
 			at += 60
 			done += 60 * s.At(n) / whole
-			if err := p.Add(Report{At: at, Fraction: done, Nodes: n}); err != nil {
-				t.Fatal(err)
-			}
+			must.OK(t, p.Add(Report{At: at, Fraction: done, Nodes: n}))
 			at++
 		}
 		return p

@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"pgregory.net/rapid"
+
+	"github.com/evoslurm/evoslurm/internal/must"
 )
 
 // drawJobs draws jobs as they may occur: also jobs without a usable size, that need not obey, or
@@ -41,9 +43,7 @@ func drawJobs(t *rapid.T) []Job {
 
 func policy(t *rapid.T) Policy {
 	p, err := PolicyByName(rapid.SampledFrom(Policies()).Draw(t, "policy"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	return p
 }
 
@@ -172,9 +172,7 @@ func TestManageKeepsTo(t *testing.T) {
 		approach := Approach(rapid.IntRange(0, 1).Draw(t, "approach"))
 		d := Manage(approach, policy(t), s, Declared)
 		if len(d.Changes) > 0 {
-			if err := Check(s.Jobs, d.Request, d.Changes); err != nil {
-				t.Fatal(err)
-			}
+			must.OK(t, Check(s.Jobs, d.Request, d.Changes))
 		}
 		free, shrunk := s.Free, 0
 		for _, c := range d.Changes {

@@ -7,6 +7,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/evoslurm/evoslurm/internal/must"
 	"github.com/evoslurm/evoslurm/planner/internal/exact"
 	"github.com/evoslurm/evoslurm/planner/profile"
 )
@@ -81,13 +82,9 @@ func TestGridCandidates(t *testing.T) {
 		slow := fast
 		slow.plain = true
 		got, err := fast.Plan(p)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 		want, err := slow.Plan(p)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 		if !cmp.Equal(got, want) {
 			t.Fatalf("%s (-want +got):\n%.4000s", name, cmp.Diff(want, got))
 		}
@@ -117,8 +114,6 @@ func TestNeverEnough(t *testing.T) {
 func mustByName(t *testing.T, name string) Strategy {
 	t.Helper()
 	s, err := ByName(name)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	return s
 }

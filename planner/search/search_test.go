@@ -8,6 +8,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/evoslurm/evoslurm/internal/must"
 	"github.com/evoslurm/evoslurm/planner/internal/exact"
 	"github.com/evoslurm/evoslurm/planner/internal/naive"
 	"github.com/evoslurm/evoslurm/planner/internal/plannertest"
@@ -55,9 +56,7 @@ func TestSearchPlans(t *testing.T) {
 			}
 			return
 		}
-		if err := paper.Verify(p, r.Schedule, s.ExpandLimit()); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, paper.Verify(p, r.Schedule, s.ExpandLimit()))
 		m, n := paper.Measure(p, r.Schedule), paper.Measure(p, base)
 		got, was := float64(m.Makespan), float64(n.Makespan)
 		if s.Objective == MeanCompletion {
@@ -156,9 +155,7 @@ func TestSearchFindsTheBest(t *testing.T) {
 		p := smallProblem(random, busy)
 		for _, objective := range []Objective{Makespan, MeanCompletion} {
 			r, err := Search{Objective: objective, MaxEvaluations: 3000}.Optimise(p)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.OK(t, err)
 			best := r.Objective
 			latest := int64(0)
 			for _, placed := range r.Schedule {
@@ -200,9 +197,7 @@ func TestFairWithoutExpansionIsNoX(t *testing.T) {
 	for n := range 500 {
 		p := smallProblem(random, n%2 == 1)
 		base, err := find(t, "noX").Plan(p)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 		latest := int64(0)
 		for _, placed := range base {
 			latest = max(latest, placed.End())
@@ -229,9 +224,7 @@ func TestFairGainsByExpansion(t *testing.T) {
 	for n := range uint64(tests) {
 		p := paperProblem(1, n)
 		r, err := Search{Fair: true, Limit: profile.Infinite, MaxEvaluations: 50_000}.Optimise(p)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 		base, _ := find(t, "noX").Plan(p)
 		makespan += 1 - r.Objective/r.Baseline
 		mean += 1 - paper.Measure(p, r.Schedule).AvgCompletion/paper.Measure(p, base).AvgCompletion
@@ -250,9 +243,7 @@ func TestSearchQuality(t *testing.T) {
 	for n := range uint64(tests) {
 		p := paperProblem(1, n)
 		plan, err := find(t, "search").Plan(p)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 		sum += paper.Measure(p, plan).EffectiveUtilisation
 	}
 	if sum/tests < 77.2 {
@@ -321,9 +312,7 @@ func TestSearchLongList(t *testing.T) {
 	}
 	for _, objective := range []Objective{Makespan, MeanCompletion} {
 		r, err := Search{Objective: objective, MaxEvaluations: 60_000}.Optimise(p)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 		if err := paper.Verify(p, r.Schedule, 1); err != nil {
 			t.Error(err)
 		}
@@ -340,8 +329,6 @@ func find(t testing.TB, name string) paper.Strategy {
 	if err != nil {
 		s, err = paper.ByName(name)
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	return s
 }

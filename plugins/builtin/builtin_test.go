@@ -7,6 +7,7 @@ import (
 	"reflect"
 	"testing"
 
+	"github.com/evoslurm/evoslurm/internal/must"
 	"github.com/evoslurm/evoslurm/planner/malleable"
 	"github.com/evoslurm/evoslurm/plugins/strategy"
 	"github.com/evoslurm/evoslurm/plugins/strategytest"
@@ -52,13 +53,9 @@ func TestPolicies(t *testing.T) {
 // TestSamePolicy checks that gain answers the same, speed-ups included, built in or as a plugin.
 func TestSamePolicy(t *testing.T) {
 	p, err := malleable.PolicyByName("gain")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	c, err := strategy.Start(strategy.Launch{Command: exec.Command(filepath.Join(bin, "gain"))})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	defer c.Close()
 	description, err := c.Describe(t.Context(), nil)
 	if own := strategy.Describe(Policy("gain"), nil); err != nil || !reflect.DeepEqual(description, own) {
@@ -70,13 +67,9 @@ func TestSamePolicy(t *testing.T) {
 	for seed := range uint64(50) {
 		r := strategytest.Malleables(seed, 12)
 		want, err := strategy.Resize(t.Context(), p, r)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 		got, err := c.Resize(t.Context(), nil, r)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 		sizes := func(changes []malleable.Change) map[int]int {
 			all := map[int]int{}
 			for _, c := range changes {
@@ -104,33 +97,21 @@ func TestSameCode(t *testing.T) {
 				set["time"], set["effort"] = "1m", "20000"
 			}
 			v, err := d.Values(set)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.OK(t, err)
 			s, err := d.New(v)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.OK(t, err)
 			want, err := strategy.Run(t.Context(), s, q)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.OK(t, err)
 			c, err := strategy.Start(strategy.Launch{Command: exec.Command(filepath.Join(bin, d.Name))})
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.OK(t, err)
 			defer c.Close()
 			description, err := c.Describe(t.Context(), set)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.OK(t, err)
 			if own := strategy.Describe(d, s); !reflect.DeepEqual(description, own) {
 				t.Errorf("as a plugin it is %+v, built in %+v", description, own)
 			}
 			got, err := c.Plan(t.Context(), set, description, q)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.OK(t, err)
 			if !reflect.DeepEqual(got.Schedule, want.Schedule) {
 				t.Error("as a plugin it plans otherwise than built in")
 			}

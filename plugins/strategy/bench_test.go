@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/evoslurm/evoslurm/internal/must"
 	"github.com/evoslurm/evoslurm/planner"
 	"github.com/evoslurm/evoslurm/plugins/builtin"
 	"github.com/evoslurm/evoslurm/plugins/strategy"
@@ -20,9 +21,7 @@ func BenchmarkPlan(b *testing.B) {
 	request := strategytest.TenThousand()
 	b.Run("here", func(b *testing.B) {
 		s, err := planner.StrategyByName("noX")
-		if err != nil {
-			b.Fatal(err)
-		}
+		must.OK(b, err)
 		for b.Loop() {
 			if _, err := strategy.Run(context.Background(), s, request); err != nil {
 				b.Fatal(err)
@@ -45,17 +44,11 @@ func BenchmarkPlan(b *testing.B) {
 	b.Run("call alone", func(b *testing.B) { benchmarkPlugin(b, request, "./internal/known", nil) })
 	b.Run("check", func(b *testing.B) {
 		s, err := planner.StrategyByName("noX")
-		if err != nil {
-			b.Fatal(err)
-		}
+		must.OK(b, err)
 		a, err := strategy.Run(context.Background(), s, request)
-		if err != nil {
-			b.Fatal(err)
-		}
+		must.OK(b, err)
 		for b.Loop() {
-			if err := strategy.Check(request, false, 1, a); err != nil {
-				b.Fatal(err)
-			}
+			must.OK(b, strategy.Check(request, false, 1, a))
 		}
 	})
 }
@@ -66,16 +59,12 @@ func benchmarkPlugin(b *testing.B, request strategy.Request, source string, para
 		b.Fatalf("%v\n%s", err, out)
 	}
 	c, err := strategy.Start(strategy.Launch{Command: exec.Command(path)})
-	if err != nil {
-		b.Fatal(err)
-	}
+	must.OK(b, err)
 	defer c.Close()
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Minute)
 	defer cancel()
 	d, err := c.Describe(ctx, parameters)
-	if err != nil {
-		b.Fatal(err)
-	}
+	must.OK(b, err)
 	if _, err := c.Plan(ctx, parameters, d, request); err != nil { // the first one is not typical
 		b.Fatal(err)
 	}

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/evoslurm/evoslurm/internal/must"
 	"github.com/evoslurm/evoslurm/planner/malleable"
 	"github.com/evoslurm/evoslurm/plugins/strategy"
 )
@@ -19,14 +20,10 @@ func TestOldPluginsKeepWorking(t *testing.T) {
 		t.Fatalf("%v\n%s", err, out)
 	}
 	asap, err := filepath.Abs("../python/asap")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	for path, version := range map[string]int{klein: 2, asap: 1} {
 		c, err := strategy.Start(strategy.Launch{Command: exec.Command(path)})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 		if c.Version() != version {
 			t.Errorf("%s: protocol version %d, want %d", path, c.Version(), version)
 		}

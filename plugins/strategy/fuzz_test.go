@@ -8,6 +8,7 @@ import (
 
 	"google.golang.org/protobuf/proto"
 
+	"github.com/evoslurm/evoslurm/internal/must"
 	"github.com/evoslurm/evoslurm/planner"
 	"github.com/evoslurm/evoslurm/planner/malleable"
 	pb "github.com/evoslurm/evoslurm/plugins/strategypb"
@@ -24,18 +25,12 @@ var asked = Request{Now: 5, Pinned: []planner.Placement{{Start: -3, Steps: plann
 // and C2.
 func FuzzAnswer(f *testing.F) {
 	noX, err := planner.StrategyByName("2X")
-	if err != nil {
-		f.Fatal(err)
-	}
+	must.OK(f, err)
 	for _, rigid := range []bool{false, true} {
 		a, err := Run(f.Context(), noX, asked)
-		if err != nil {
-			f.Fatal(err)
-		}
+		must.OK(f, err)
 		text, err := proto.Marshal(encodeAnswer(asked, []bool{true, false, false, false}, rigid, a))
-		if err != nil {
-			f.Fatal(err)
-		}
+		must.OK(f, err)
 		f.Add(text, rigid)
 	}
 	f.Add([]byte{}, false)
@@ -62,9 +57,7 @@ func FuzzAnswer(f *testing.F) {
 			}
 		}
 		p.Jobs = jobs
-		if err := planner.Verify(p, s, limit); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, planner.Verify(p, s, limit))
 	})
 }
 
@@ -72,9 +65,7 @@ func FuzzAnswer(f *testing.F) {
 func FuzzDescription(f *testing.F) {
 	text, err := proto.Marshal(encodeDefinition(Definition{Name: "a", Version: "1", Help: "b\nc", Parameters: []Parameter{
 		{Name: "p", Type: Number, Default: "1.5", Min: "1", Max: "inf"}, {Name: "q", Type: String, Choices: []string{"", "x"}}, {Name: "r", Type: Duration, Default: "1s"}}}))
-	if err != nil {
-		f.Fatal(err)
-	}
+	must.OK(f, err)
 	f.Add(text)
 	f.Fuzz(func(t *testing.T, text []byte) {
 		var m pb.DescribeResponse
@@ -85,13 +76,9 @@ func FuzzDescription(f *testing.F) {
 		if err != nil {
 			return
 		}
-		if err := d.Validate(); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, d.Validate())
 		v, err := d.Values(nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 		if _, err := d.Values(v); err != nil {
 			t.Fatalf("its own defaults are refused: %v", err)
 		}
@@ -108,9 +95,7 @@ func FuzzDescription(f *testing.F) {
 // FuzzRequest checks that the plugin's side rejects or plans whatever the contract carries.
 func FuzzRequest(f *testing.F) {
 	text, err := proto.Marshal(encodeRequest(asked, nil, 1e9))
-	if err != nil {
-		f.Fatal(err)
-	}
+	must.OK(f, err)
 	f.Add(text)
 	f.Fuzz(func(t *testing.T, text []byte) {
 		var m pb.PlanRequest
@@ -122,13 +107,9 @@ func FuzzRequest(f *testing.F) {
 			return
 		}
 		noX, err := planner.StrategyByName("noX")
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 		a, err := Run(t.Context(), noX, r)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 		back, err := decodeAnswer(r, false, encodeAnswer(r, pinned, false, a))
 		if len(r.Pinned) > 0 && !pinnedFirst(pinned) {
 			return // the host sends them first
@@ -154,9 +135,7 @@ func FuzzSizes(f *testing.F) {
 	jobs := []malleable.Job{{ID: "1", Nodes: 4, Min: 2, Max: 9}, {ID: "2", Nodes: 8, Min: 2, Max: 16, Sizes: malleable.Pow2}, {ID: "3", Nodes: 3, Min: 1, Max: 5, Held: true}}
 	for _, sizes := range [][]uint32{{4, 8, 3}, {9, 8, 3}, {2, 4, 3}, {5, 16, 2}, {4}} {
 		text, err := proto.Marshal(&pb.ResizeResponse{JobNodes: sizes})
-		if err != nil {
-			f.Fatal(err)
-		}
+		must.OK(f, err)
 		for kind := range byte(3) {
 			f.Add(text, kind, uint8(6))
 		}
@@ -195,9 +174,7 @@ func TestResizeOnTheWire(t *testing.T) {
 		{ID: "5", Start: 9, Nodes: 1, Min: 1, Max: 1, Held: true},
 	}}
 	got, err := decodeResize(encodeResize(r, nil))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	for i, j := range got.Jobs {
 		sent := r.Jobs[i]
 		for n := sent.Min; j.Speedup != nil && n <= sent.Max; n++ {

@@ -18,6 +18,7 @@ import (
 	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/credentials/insecure"
 
+	"github.com/evoslurm/evoslurm/internal/must"
 	pb "github.com/evoslurm/evoslurm/plugins/strategypb"
 )
 
@@ -29,16 +30,12 @@ func TestMutualTLS(t *testing.T) {
 		t.Fatalf("%v\n%s", err, out)
 	}
 	asap, err := filepath.Abs("../python/asap")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	for _, path := range []string{klein, asap} {
 		c, err := Start(Launch{Command: exec.Command(path)})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 		defer c.Close()
 		if _, err := c.Describe(ctx, nil); err != nil {
 			t.Fatal(err)
@@ -49,9 +46,7 @@ func TestMutualTLS(t *testing.T) {
 			"another's certificate": credentials.NewTLS(&tls.Config{InsecureSkipVerify: true, NextProtos: []string{"h2"}, Certificates: []tls.Certificate{stranger(t)}}),
 		} {
 			conn, err := grpc.NewClient("unix:"+c.client.ReattachConfig().Addr.String(), grpc.WithTransportCredentials(with), grpc.WithAuthority("localhost"))
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.OK(t, err)
 			d, err := pb.NewStrategyClient(conn).Describe(ctx, &pb.DescribeRequest{})
 			if err == nil || ctx.Err() != nil {
 				t.Errorf("%s answers a caller with %s: %v, %v", filepath.Base(path), name, d, err)
@@ -68,15 +63,11 @@ func TestMutualTLS(t *testing.T) {
 func stranger(t *testing.T) tls.Certificate {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	template := &x509.Certificate{SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "localhost"}, DNSNames: []string{"localhost"},
 		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour), KeyUsage: x509.KeyUsageDigitalSignature | x509.KeyUsageCertSign,
 		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}, IsCA: true, BasicConstraintsValid: true}
 	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}
 }

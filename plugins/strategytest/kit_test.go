@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/evoslurm/evoslurm/internal/must"
 	"github.com/evoslurm/evoslurm/planner"
 	"github.com/evoslurm/evoslurm/planner/malleable"
 	"github.com/evoslurm/evoslurm/plugins/strategy"
@@ -60,9 +61,7 @@ func TestKitFindsFaults(t *testing.T) {
 	}
 	for name, kind := range kinds {
 		noX, err := planner.StrategyByName("noX")
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 		subject := Built(strategy.Definition{Name: "faulty", Version: "1", Help: "Wrong.",
 			New: func(strategy.Values) (planner.Strategy, error) { return faulty{noX, kind.spoil}, nil }})
 		for _, c := range Cases() {
@@ -166,9 +165,7 @@ func (h hurried) Plan(p planner.Problem) (planner.Schedule, error) {
 // it has too little time. Without a parameter for that time, it must not.
 func TestTimeLimit(t *testing.T) {
 	noX, err := planner.StrategyByName("noX")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	calls := new(atomic.Int64)
 	definition := strategy.Definition{Name: "hurried", Version: "1", Help: "Takes its time.",
 		Parameters: []strategy.Parameter{{Name: "time", Type: strategy.Duration, Default: "1s", Min: "10ms", Max: "1m", Help: "to search for"}},

@@ -5,6 +5,8 @@ import (
 	"strconv"
 	"testing"
 	"time"
+
+	"github.com/evoslurm/evoslurm/internal/must"
 )
 
 // TestStepClock checks that daemons, clients, and jobs use the cluster's clock.
@@ -13,15 +15,11 @@ func TestStepClock(t *testing.T) {
 	number := func(text string) int64 {
 		t.Helper()
 		n, err := strconv.ParseInt(text, 10, 64)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 		return n
 	}
 	for _, step := range []time.Duration{time.Hour, -2 * time.Hour} {
-		if err := c.StepClock(step); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, c.StepClock(step))
 		about := func(what string, got int64) {
 			t.Helper()
 			if off := got - c.Now().Unix(); off < -30 || off > 0 {
@@ -29,9 +27,7 @@ func TestStepClock(t *testing.T) {
 			}
 		}
 		if step < 0 { // slurmctld's scheduler waits until the time is reached again that it saw last
-			if err := c.RestartController(t.Context()); err != nil {
-				t.Fatal(err)
-			}
+			must.OK(t, c.RestartController(t.Context()))
 		}
 		about("a client", number(run(t, c, c.Users()[0], "date", "+%s")))
 		batch(t, c, c.Users()[0], "--output=job.out", "--error=/dev/null", "--wrap=srun date +%s")

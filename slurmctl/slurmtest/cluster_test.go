@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/evoslurm/evoslurm/internal/must"
 )
 
 func lines(s string) int { return strings.Count(s, "\n") }
@@ -16,9 +18,7 @@ func run(t *testing.T, c *Cluster, u User, name string, args ...string) string {
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
 	out, err := c.Run(ctx, u, name, args...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	return strings.TrimSpace(out)
 }
 
@@ -46,9 +46,7 @@ func clean(t *testing.T, c *Cluster) {
 	t.Helper()
 	eventually(t, "nothing is left", func() bool {
 		left, err := c.Leftovers(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 		return left.None()
 	})
 }
@@ -86,9 +84,7 @@ func TestLeftovers(t *testing.T) {
 	want := fmt.Sprintf("1 jobs [%s left RUNNING], 1 reservations [r], 4 CPUs allocated, nodes not idle [n1 allocated n2 allocated]", job)
 	eventually(t, want, func() bool {
 		left, err := c.Leftovers(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 		return left.String() == want
 	})
 	run(t, c, Root, "scancel", job)
@@ -109,9 +105,7 @@ func TestSideBySide(t *testing.T) {
 		t.Errorf("the job of one cluster is seen in the other: %s", out)
 	}
 	run(t, b, b.Users()[0], "srun", "-N3", "true")
-	if err := b.Stop(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, b.Stop(t.Context()))
 	if out := run(t, a, Root, "squeue", "-h", "-o", "%i %T"); out != job+" RUNNING" {
 		t.Errorf("after the stop of the other cluster the job is %q", out)
 	}
@@ -123,16 +117,12 @@ func TestSideBySide(t *testing.T) {
 
 func TestSlurmdbdDown(t *testing.T) {
 	c := Start(t, Options{Nodes: 1, Accounting: true})
-	if err := c.StopSlurmdbd(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, c.StopSlurmdbd(t.Context()))
 	if _, err := c.Run(t.Context(), Root, "sacct", "-a"); err == nil {
 		t.Error("sacct works without slurmdbd")
 	}
 	run(t, c, c.Users()[0], "srun", "true")
-	if err := c.StartSlurmdbd(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, c.StartSlurmdbd(t.Context()))
 	eventually(t, "sacct has the job", func() bool { return run(t, c, Root, "sacct", "-a", "-n", "-X") != "" })
 }
 
@@ -172,9 +162,7 @@ func TestNoExpansion(t *testing.T) {
 	if err := expand(); err == nil || !strings.Contains(err.Error(), "not supported") {
 		t.Fatalf("an expander without permit_job_expansion: %v", err)
 	}
-	if err := c.Reconfigure(t.Context(), func(o *Options) { o.PermitJobExpansion = true }); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, c.Reconfigure(t.Context(), func(o *Options) { o.PermitJobExpansion = true }))
 	if err := expand(); err != nil {
 		t.Errorf("an expander with permit_job_expansion: %v", err)
 	}
@@ -197,12 +185,8 @@ func BenchmarkBoot(b *testing.B) {
 		b.Run(name, func(b *testing.B) {
 			for b.Loop() {
 				c, err := Boot(b.Context(), o)
-				if err != nil {
-					b.Fatal(err)
-				}
-				if err := c.Stop(b.Context()); err != nil {
-					b.Fatal(err)
-				}
+				must.OK(b, err)
+				must.OK(b, c.Stop(b.Context()))
 			}
 		})
 	}

@@ -7,6 +7,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/evoslurm/evoslurm/internal/must"
 )
 
 func TestControllerCrash(t *testing.T) {
@@ -14,24 +16,18 @@ func TestControllerCrash(t *testing.T) {
 	job := run(t, c, c.Users()[0], "sbatch", "--parsable", "-N1", "--wrap", "sleep 600")
 	state := func() string { return run(t, c, Root, "squeue", "-h", "-o", "%i %T") }
 	eventually(t, "the job runs", func() bool { return state() == job+" RUNNING" })
-	if err := c.RestartController(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, c.RestartController(t.Context()))
 	if got := state(); got != job+" RUNNING" {
 		t.Errorf("after a restart: %q", got)
 	}
-	if err := c.KillController(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, c.KillController(t.Context()))
 	if _, err := c.Run(t.Context(), Root, "scontrol", "ping"); err == nil {
 		t.Error("a killed controller answers")
 	}
 	if err := c.KillController(t.Context()); err == nil || !strings.Contains(err.Error(), "not running") {
 		t.Errorf("a second kill: %v", err)
 	}
-	if err := c.StartController(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, c.StartController(t.Context()))
 	if err := c.StartController(t.Context()); err == nil || !strings.Contains(err.Error(), "running already") {
 		t.Errorf("a second start: %v", err)
 	}
@@ -53,9 +49,7 @@ func TestNodeCrash(t *testing.T) {
 		return run(t, c, Root, "sh", "-c", `ps -eo uid,args | grep -c "^ *`+uid(u)+` sleep 60[01][.]`+own+`$" || true`)
 	}
 	eventually(t, "both jobs sleep", func() bool { return sleeps() == "2" })
-	if err := c.StopNode(t.Context(), "n2"); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, c.StopNode(t.Context(), "n2"))
 	if n := sleeps(); n != "1" {
 		t.Errorf("%s jobs sleep after the stop of one node, want 1", n)
 	}
@@ -63,9 +57,7 @@ func TestNodeCrash(t *testing.T) {
 	run(t, c, Root, "scontrol", "update", "NodeName=n2", "State=DOWN", "Reason=crash")
 	state := func(job string) string { return run(t, c, Root, "squeue", "-h", "-t", "all", "-j", job, "-o", "%T") }
 	eventually(t, "the job of the node is lost", func() bool { return state(lost) == "NODE_FAIL" })
-	if err := c.StartNode(t.Context(), "n2"); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, c.StartNode(t.Context(), "n2"))
 	eventually(t, "the node is back", func() bool { return run(t, c, Root, "sinfo", "-h", "-n", "n2", "-o", "%t") == "idle" })
 	if got := state(kept); got != "RUNNING" {
 		t.Errorf("the job of the other node is %s", got)
@@ -81,14 +73,10 @@ func TestStopLeavesNothing(t *testing.T) {
 	c := Start(t, Options{Nodes: 2})
 	ctx, cancel := contextWithTimeout()
 	defer cancel()
-	if err := startJobs(ctx, c); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, startJobs(ctx, c))
 	began := time.Now()
 	for range 2 { // the second does nothing
-		if err := c.Stop(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, c.Stop(t.Context()))
 	}
 	t.Logf("stopped in %v", time.Since(began))
 	checkGone(t, c.Dir())
@@ -99,19 +87,11 @@ func TestStopHangs(t *testing.T) {
 	t.Parallel()
 	c := Start(t, Options{Nodes: 1})
 	text, err := os.ReadFile(c.Dir() + "/state/slurmctld.pid")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	pid, err := strconv.Atoi(strings.TrimSpace(string(text)))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := syscall.Kill(pid, syscall.SIGSTOP); err != nil {
-		t.Fatal(err)
-	}
-	if err := c.RestartController(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
+	must.OK(t, syscall.Kill(pid, syscall.SIGSTOP))
+	must.OK(t, c.RestartController(t.Context()))
 	run(t, c, Root, "scontrol", "ping")
 }
 
@@ -124,19 +104,13 @@ func TestBackup(t *testing.T) {
 	job := run(t, c, c.Users()[0], "sbatch", "--parsable", "-N1", "--wrap", "sleep 600")
 	state := func() string { return run(t, c, Root, "squeue", "-h", "-o", "%i %T") }
 	eventually(t, "the job runs", func() bool { return state() == job+" RUNNING" })
-	if err := c.StopController(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, c.StopController(t.Context()))
 	eventually(t, "the backup has the job", func() bool {
 		out, _ := c.Run(t.Context(), Root, "squeue", "-h", "-o", "%i %T")
 		return strings.TrimSpace(out) == job+" RUNNING"
 	})
-	if err := c.StartController(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	if err := c.StopBackup(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, c.StartController(t.Context()))
+	must.OK(t, c.StopBackup(t.Context()))
 	if got := state(); got != job+" RUNNING" {
 		t.Errorf("back on the first: %q", got)
 	}

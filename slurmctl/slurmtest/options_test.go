@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/evoslurm/evoslurm/internal/must"
 )
 
 func TestSelectLinear(t *testing.T) {
@@ -67,9 +69,7 @@ func TestConfiguration(t *testing.T) {
 	check("KillWait", "9 sec")
 	check("MinJobAge", "77 sec")
 	check("SchedulerParameters", "bf_interval=7,defer,permit_job_expansion,batch_sched_delay=1,sched_interval=1,sched_min_interval=100000")
-	if err := c.SetSchedulerParameters(t.Context(), "disable_job_shrink"); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, c.SetSchedulerParameters(t.Context(), "disable_job_shrink"))
 	check("SchedulerParameters", "disable_job_shrink,permit_job_expansion,"+shortIntervals)
 	if err := c.Reconfigure(t.Context(), func(o *Options) {
 		o.SlurmIntervals, o.PermitJobExpansion, o.SchedulerParameters = true, false, ""
@@ -104,12 +104,8 @@ func TestOwnFiles(t *testing.T) {
 	if err := c.Reconfigure(t.Context(), func(o *Options) { o.SchedulerParameters = "defer" }); err != nil {
 		t.Error(err)
 	}
-	if err := c.StopNode(t.Context(), "n2"); err != nil {
-		t.Fatal(err)
-	}
-	if err := c.StartNode(t.Context(), "n2", "-b"); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, c.StopNode(t.Context(), "n2"))
+	must.OK(t, c.StartNode(t.Context(), "n2", "-b"))
 	clean(t, c)
 }
 

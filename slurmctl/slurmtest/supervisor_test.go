@@ -12,6 +12,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"github.com/evoslurm/evoslurm/internal/must"
 )
 
 func uid(u User) string { return strconv.FormatUint(uint64(u.UID), 10) }
@@ -60,12 +62,8 @@ func startChild(t *testing.T, name string) (cmd *exec.Cmd, line string, stderr *
 	stderr = &bytes.Buffer{}
 	cmd.Stderr = stderr
 	out, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
+	must.OK(t, cmd.Start())
 	line, err = bufio.NewReader(out).ReadString('\n')
 	if err != nil {
 		cmd.Wait()
@@ -102,9 +100,7 @@ func TestKillLeavesNothing(t *testing.T) {
 				t.Errorf("the other cluster's jobs are: %v: %s", err, out)
 			}
 		}
-		if err := kill.cmd.Process.Kill(); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, kill.cmd.Process.Kill())
 		kill.cmd.Wait()
 		checkGone(t, kill.dir)
 	}
@@ -114,9 +110,7 @@ func TestKillLeavesNothing(t *testing.T) {
 // processes may then stay.
 func TestSupervisorKilled(t *testing.T) {
 	c := Start(t, Options{Nodes: 2, Accounting: true})
-	if err := c.sup.cmd.Process.Kill(); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, c.sup.cmd.Process.Kill())
 	eventually(t, "the daemons are gone", func() bool { return len(processesOf(c.Dir())) == 0 })
 	if err := c.RestartController(t.Context()); err == nil || !strings.Contains(err.Error(), "supervisor is gone") {
 		t.Errorf("RestartController: %v", err)
@@ -134,9 +128,7 @@ func TestPortRangesAreApart(t *testing.T) {
 	taken := map[int]bool{}
 	for range 20 {
 		p, err := reservePorts(20)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 		defer p.release()
 		for port := p.base; port < p.base+20; port++ {
 			if taken[port] {
@@ -146,14 +138,10 @@ func TestPortRangesAreApart(t *testing.T) {
 		}
 	}
 	l, err := net.Listen("tcp4", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	l.Close()
 	p, err := reservePorts(1)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	p.release()
 	slot := (p.base - firstPort) / slotPorts
 	if again := tryPorts(slot, 1, 1); again == nil {
@@ -202,27 +190,17 @@ func unprivileged() error {
 
 func TestUnprivileged(t *testing.T) {
 	dir, err := os.MkdirTemp("", "slurmtest-bin-") // a folder that other users can reach
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	defer os.RemoveAll(dir)
-	if err := os.Chmod(dir, 0o755); err != nil {
-		t.Fatal(err)
-	}
-	if err := copyFile(dir+"/test", "/proc/self/exe"); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Chmod(dir+"/test", 0o755); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, os.Chmod(dir, 0o755))
+	must.OK(t, copyFile(dir+"/test", "/proc/self/exe"))
+	must.OK(t, os.Chmod(dir+"/test", 0o755))
 	cmd := exec.CommandContext(t.Context(), dir+"/test")
 	cmd.Dir = "/"
 	cmd.Env = append(os.Environ(), childEnv+"=unprivileged")
 	if os.Geteuid() == 0 {
 		users, err := findUsers()
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 		u := users[0]
 		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: u.UID, Gid: u.GID, Groups: u.Groups}}
 	}

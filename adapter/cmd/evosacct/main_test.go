@@ -13,6 +13,7 @@ import (
 
 	"github.com/evoslurm/evoslurm/adapter/api"
 	"github.com/evoslurm/evoslurm/adapter/cmd/internal/contribtest"
+	"github.com/evoslurm/evoslurm/internal/must"
 )
 
 var now = time.Date(2026, 11, 20, 14, 0, 0, 0, time.Local)
@@ -113,12 +114,8 @@ func TestWithPast(t *testing.T) {
 		{Ended: 8, Row: 3}: {Jobs: []api.Job{{ID: 3, State: "ended"}, {ID: 2, Submit: ago(99), State: "ended"}}}, // an ID that was used before
 	}
 	o, cmd := build()
-	if err := cmd.ParseFlags([]string{"-j", "1,2,3", "-u", "ann", "-S", "12:00", "-E", "13:00"}); err != nil {
-		t.Fatal(err)
-	}
-	if err := o.prepare(now, func() (string, error) { return "1", nil }); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, cmd.ParseFlags([]string{"-j", "1,2,3", "-u", "ann", "-S", "12:00", "-E", "13:00"}))
+	must.OK(t, o.prepare(now, func() (string, error) { return "1", nil }))
 	q := o.query()
 	if fmt.Sprint(q.Jobs, q.Users) != "[1 2 3] [ann]" || !q.Start.Equal(ago(120)) || !q.End.Equal(ago(60).Add(time.Second)) {
 		t.Errorf("%+v", q)
@@ -181,9 +178,7 @@ func TestExist(t *testing.T) {
 	for args, want := range map[string]string{"-u no-such-user": "Invalid user id: no-such-user", "-u root,4294967294": "Invalid user id: 4294967294", "--uid 0 -u ,root": "",
 		"-s CD,nosuch": "unrecognized job state value 'nosuch'", "-s r,Timeout,cg": ""} {
 		o, cmd := build()
-		if err := cmd.ParseFlags(strings.Fields(args)); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, cmd.ParseFlags(strings.Fields(args)))
 		if err := o.exist(); fmt.Sprint(err) != want && !(err == nil && want == "") {
 			t.Errorf("%s: %v, want %q", args, err, want)
 		}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/evoslurm/evoslurm/adapter/internal/drivemode"
 	"github.com/evoslurm/evoslurm/adapter/job/request"
+	"github.com/evoslurm/evoslurm/internal/must"
 	"github.com/evoslurm/evoslurm/slurmctl"
 	"github.com/evoslurm/evoslurm/slurmctl/slurmtest"
 )
@@ -25,14 +26,10 @@ func TestAsUsers(t *testing.T) {
 	for _, u := range cluster.Users() {
 		script := filepath.Join(u.Home, "job.sh")
 		body := "#!/bin/sh\n#EVO --profile=1@1m,2@2m --drive=companion\necho $0 \"$@\"; hostname\n"
-		if err := os.WriteFile(script, []byte(body), 0o755); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, os.WriteFile(script, []byte(body), 0o755))
 		comment := "a | b;c=\n\"quoted\" 100% – é"
 		out, err := cluster.Run(t.Context(), u, program, "--parsable", "--comment", comment, "job.sh", "$(id)", "; true")
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 		var id slurmctl.JobID
 		if _, err := fmt.Sscan(out, &id); err != nil {
 			t.Fatalf("%q: %v", out, err)
@@ -88,9 +85,7 @@ func waitEnd(t *testing.T, client *slurmctl.Client, id slurmctl.JobID) {
 	defer cancel()
 	for {
 		jobs, err := client.JobsByID(ctx, id)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 		if len(jobs) == 0 || jobs[0].State == slurmctl.Completed {
 			return
 		}

@@ -17,6 +17,7 @@ import (
 	"github.com/evoslurm/evoslurm/adapter/internal/wholefile"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/msg"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/recorder"
+	"github.com/evoslurm/evoslurm/internal/must"
 	"github.com/evoslurm/evoslurm/slurmctl"
 )
 
@@ -32,12 +33,8 @@ func TestBundle(t *testing.T) {
 	r := recorder.New(cfg.Recorder.Dir, 4, version.Of(linked), recorder.Start{Begun: now, Config: cfg})
 	r.Inputs(now, []msg.Input{msg.Observation{Begun: now, Jobs: []slurmctl.Job{{ID: 1, User: "alice"}}}})
 	r.Effects(now, nil)
-	if err := r.Close(); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(filepath.Join(cfg.Recorder.Dir, "20200101T000000.000Z-000000.evorec"), []byte("of alice"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, r.Close())
+	must.OK(t, os.WriteFile(filepath.Join(cfg.Recorder.Dir, "20200101T000000.000Z-000000.evorec"), []byte("of alice"), 0o600))
 	for _, mask := range []bool{false, true} {
 		b := &bundle{cfg: cfg, now: now}
 		answers := &report{users: []string{"carol"}}
@@ -45,13 +42,9 @@ func TestBundle(t *testing.T) {
 		if mask {
 			b.mask = maskOf(cfg, answers)
 		}
-		if err := b.collect(answers); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, b.collect(answers))
 		file := filepath.Join(t.TempDir(), "b.tar.gz")
-		if err := wholefile.Write(file, 0o600, b.pack); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, wholefile.Write(file, 0o600, b.pack))
 		packed := unpack(t, file)
 		for name, text := range packed {
 			if strings.Contains(text, "secret") || mask && users.MatchString(text) {
@@ -73,27 +66,19 @@ func TestBundle(t *testing.T) {
 func unpack(t *testing.T, file string) map[string]string {
 	t.Helper()
 	f, err := os.Open(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	defer f.Close()
 	z, err := gzip.NewReader(f)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	files := map[string]string{}
 	for packed := tar.NewReader(z); ; {
 		h, err := packed.Next()
 		if errors.Is(err, io.EOF) {
 			return files
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 		text, err := io.ReadAll(packed)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 		files[h.Name] = string(text)
 	}
 }

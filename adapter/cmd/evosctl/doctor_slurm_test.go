@@ -12,6 +12,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/evoslurm/evoslurm/internal/must"
 	"github.com/evoslurm/evoslurm/slurmctl"
 	"github.com/evoslurm/evoslurm/slurmctl/slurmtest"
 )
@@ -47,9 +48,7 @@ func (r report) results() map[string]result {
 func TestDoctor(t *testing.T) {
 	s := newSite(t, slurmtest.Options{Nodes: 2, PermitJobExpansion: true}, "")
 	cfg, err := s.backend.slurm.Config(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	merge, _ := slurmctl.Capabilities(cfg)
 	shrinks := ok // root may all
 	if os.Geteuid() != 0 {
@@ -85,9 +84,7 @@ func (s *site) doctorOnConfiguration(t *testing.T) {
 		o.SchedulerParameters = "disable_job_shrink"
 		o.ExtraConf += "Epilog=/bin/true\n"
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	r, status := s.diagnose(s.user)
 	got := r.results()
 	if got["permit_job_expansion"] != warn || got["disable_job_shrink"] != warn || got["Epilog"] != warn || r.Drive != "companion" || status != 0 {
@@ -149,9 +146,7 @@ func (s *site) doctorStarting(t *testing.T) {
 	cmd := s.command("evosctl", "doctor", "--json", "--starting")
 	text, _ := cmd.Output() // the status is below
 	var r report
-	if err := json.Unmarshal(text, &r); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, json.Unmarshal(text, &r))
 	got := r.results()
 	if _, asked := got["sidecar"]; asked || got["rights"] != fail || cmd.ProcessState.ExitCode() != 1 {
 		t.Errorf("exit status %d: %v", cmd.ProcessState.ExitCode(), got)
@@ -160,14 +155,10 @@ func (s *site) doctorStarting(t *testing.T) {
 
 // doctorWithoutController sees that doctor reports a slurmctld that is down.
 func (s *site) doctorWithoutController(t *testing.T) {
-	if err := s.StopController(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, s.StopController(t.Context()))
 	r, status := s.diagnose(s.user)
 	if got := r.results()["slurmctld"]; got != fail || status != 1 || r.Drive != "" {
 		t.Errorf("exit status %d, slurmctld %s, drive mode %q", status, got, r.Drive)
 	}
-	if err := s.StartController(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, s.StartController(t.Context()))
 }

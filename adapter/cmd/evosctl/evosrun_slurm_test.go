@@ -11,6 +11,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/evoslurm/evoslurm/internal/must"
 	"github.com/evoslurm/evoslurm/slurmctl/slurmtest"
 )
 
@@ -22,9 +23,7 @@ func TestRunOverCompanions(t *testing.T) {
 	companions := []uint32{s.companion(base, 3), s.companion(base, 1)}
 	s.env = append(s.env, fmt.Sprint("EVO_JOB_ID=", base))
 	a, err := s.backend.Allocation(t.Context(), base)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	var nodes []string
 	var jobs []uint32
 	for _, p := range a.Parts {
@@ -158,9 +157,7 @@ func TestRunOverCompanions(t *testing.T) {
 			cmd := s.command("evosrun", "sh", "-c", `trap 'echo $EVO_RANK heard; exit 0' USR1; echo ready; while :; do sleep 0.1; done`)
 			var out bytes.Buffer
 			cmd.Stdout = &syncWriter{w: &out}
-			if err := cmd.Start(); err != nil {
-				t.Fatal(err)
-			}
+			must.OK(t, cmd.Start())
 			s.until("all tasks are ready", func() bool { return strings.Count(cmd.Stdout.(*syncWriter).String(), "ready") == 6 })
 			cmd.Process.Signal(sig)
 			err := cmd.Wait()
@@ -174,16 +171,12 @@ func TestRunOverCompanions(t *testing.T) {
 
 	s.run("a node that has not heard of the merge", func(t *testing.T) {
 		srun, err := exec.LookPath("srun")
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 		shims := filepath.Join(s.user.Home, "shims")
 		s.must("mkdir", shims)
 		script := "#!/bin/sh\nif mkdir " + shims + "/first 2>/dev/null; then\n" +
 			"\techo 'srun: error: Task launch failed on node n3: Invalid job credential' >&2\n\texit 1\nfi\nexec " + srun + ` "$@"` + "\n"
-		if err := os.WriteFile(shims+"/srun", []byte(script), 0o755); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, os.WriteFile(shims+"/srun", []byte(script), 0o755))
 		cmd := s.command("evosrun", "sh", "-c", "echo $EVO_RANK")
 		cmd.Env = append(cmd.Env, "PATH="+shims+":"+os.Getenv("PATH"))
 		var errs bytes.Buffer
@@ -229,15 +222,11 @@ show before
 eval "$(evosctl next)"
 show after
 `), 0o755)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	out := filepath.Join(s.user.Home, "job.out")
 	s.must("sbatch", "--wait", "--exclusive", "-N2", "-o", out, "-e", out+".err", script) // where srun says that it waits for a busy node
 	got, err := os.ReadFile(out)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	const want = `before: 1/2 done= srun=2 evosrun=0/2,1/2, nodes=2/2 tasks=4(x2) cpus=4(x2)
 before hosts: 2 2
 after: 2/2 done= srun=5 evosrun=0/5,1/5,2/5,3/5,4/5, nodes=5/5 tasks=4(x5) cpus=4(x5)

@@ -6,15 +6,15 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/evoslurm/evoslurm/internal/must"
 )
 
 // TestPreremove: removing the package names what Slurm still has of Evoslurm's, and how to let it go. It never fails,
 // and says nothing at an upgrade, without Slurm, or if there is nothing.
 func TestPreremove(t *testing.T) {
 	script, err := filepath.Abs("../../../contrib/packages/preremove")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	for _, c := range []struct{ arg, evosctl, want string }{
 		{"remove", "echo 'hold evo_7_2_1 on n3: given up'", "let it go: evosctl release-all --direct\nhold evo_7_2_1 on n3: given up\n"},
 		{"0", "echo 'queued 7: let go'", "queued 7"},
@@ -25,9 +25,7 @@ func TestPreremove(t *testing.T) {
 	} {
 		dir := t.TempDir()
 		for name, text := range map[string]string{"evosctl": c.evosctl, "systemctl": "exit 1"} {
-			if err := os.WriteFile(filepath.Join(dir, name), []byte("#!/bin/sh\n"+text+"\n"), 0o755); err != nil {
-				t.Fatal(err)
-			}
+			must.OK(t, os.WriteFile(filepath.Join(dir, name), []byte("#!/bin/sh\n"+text+"\n"), 0o755))
 		}
 		cmd := exec.Command("sh", script, c.arg)
 		cmd.Env = []string{"PATH=" + dir + ":/usr/bin:/bin"}

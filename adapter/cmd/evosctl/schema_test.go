@@ -10,21 +10,19 @@ import (
 	"testing"
 
 	"github.com/spf13/cobra"
+
+	"github.com/evoslurm/evoslurm/internal/must"
 )
 
 // TestSchemas checks that every command with --json has a schema in docs/schema, which TestSchema
 // of package api compares with the API's types; doctor's own type is compared here.
 func TestSchemas(t *testing.T) {
 	text, err := os.ReadFile("../../../docs/schema/v1.json")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	var schema struct {
 		Defs map[string]json.RawMessage `json:"$defs"`
 	}
-	if err := json.Unmarshal(text, &schema); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, json.Unmarshal(text, &schema))
 	// The keys are "evosctl update, grow, shrink --json": commands that print the same.
 	has := map[string]bool{}
 	for key := range schema.Defs {
@@ -52,9 +50,7 @@ func TestSchemas(t *testing.T) {
 			Items struct{ Properties map[string]any }
 		}
 	}
-	if err := json.Unmarshal(schema.Defs["evosctl doctor --json"], &doctor); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, json.Unmarshal(schema.Defs["evosctl doctor --json"], &doctor))
 	for _, c := range []struct {
 		of   reflect.Type
 		want []string

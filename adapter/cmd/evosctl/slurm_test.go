@@ -21,6 +21,7 @@ import (
 	"github.com/evoslurm/evoslurm/adapter/api"
 	"github.com/evoslurm/evoslurm/adapter/internal/version"
 	"github.com/evoslurm/evoslurm/adapter/job/injob"
+	"github.com/evoslurm/evoslurm/internal/must"
 	"github.com/evoslurm/evoslurm/slurmctl"
 	"github.com/evoslurm/evoslurm/slurmctl/slurmtest"
 )
@@ -40,31 +41,19 @@ func TestMain(m *testing.M) {
 func commands(t *testing.T, dir string) {
 	t.Helper()
 	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	from, err := os.Open(self)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	defer from.Close()
-	if err := os.MkdirAll(dir, 0o755); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, os.MkdirAll(dir, 0o755))
 	to, err := os.OpenFile(filepath.Join(dir, "evosctl"), os.O_CREATE|os.O_WRONLY, 0o755)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	if _, err := io.Copy(to, from); err != nil {
 		t.Fatal(err)
 	}
-	if err := to.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, to.Close())
 	for _, name := range []string{"evosrun", "evolaunch"} {
-		if err := os.Symlink("evosctl", filepath.Join(dir, name)); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, os.Symlink("evosctl", filepath.Join(dir, name)))
 	}
 }
 
@@ -143,9 +132,7 @@ func newSite(t *testing.T, o slurmtest.Options, drive string) *site {
 	log.SetOutput(t.Output())
 	srv := &api.Server{Backend: s.backend, Log: log, TCP: "127.0.0.1:0", Munge: api.Munge{Socket: c.MungeSocket()},
 		Cluster: func() string { return "slurmtest" }}
-	if err := srv.Listen(); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, srv.Listen())
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
 	go func() { done <- srv.Serve(ctx) }()
@@ -226,9 +213,7 @@ func (s *site) companion(base uint32, nodes int, options ...string) uint32 {
 func (s *site) running(text string) uint32 {
 	s.t.Helper()
 	id, err := strconv.ParseUint(text, 10, 32)
-	if err != nil {
-		s.t.Fatal(err)
-	}
+	must.OK(s.t, err)
 	s.until(fmt.Sprintf("job %d runs", id), func() bool {
 		jobs, err := s.backend.slurm.JobsByID(s.t.Context(), slurmctl.JobID(id))
 		return err == nil && len(jobs) == 1 && jobs[0].State == slurmctl.Running

@@ -12,15 +12,14 @@ import (
 
 	"github.com/evoslurm/evoslurm/adapter/api"
 	"github.com/evoslurm/evoslurm/adapter/show/web"
+	"github.com/evoslurm/evoslurm/internal/must"
 )
 
 // TestWeb checks that only the printed address opens the page, and that another port of the machine
 // gets no cookie.
 func TestWeb(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	ctx, stop := context.WithCancel(t.Context())
 	asked := api.Errorf(api.ErrNotFound, "the reader was asked")
 	page := web.Page{Base: web.NewPath("/node/x"), Reader: func(*http.Request) (web.Reader, error) { return nil, asked }}
@@ -31,16 +30,12 @@ func TestWeb(t *testing.T) {
 		t.Fatalf("%v, %v", address, err)
 	}
 	jar, err := cookiejar.New(nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	browser := &http.Client{Jar: jar}
 	get := func(at string) int {
 		t.Helper()
 		res, err := browser.Get(at)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 		res.Body.Close()
 		return res.StatusCode
 	}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/evoslurm/evoslurm/adapter/lab/evosim"
 	"github.com/evoslurm/evoslurm/adapter/lab/trace"
+	"github.com/evoslurm/evoslurm/internal/must"
 	"github.com/evoslurm/evoslurm/slurmctl/slurmtest"
 )
 
@@ -33,9 +34,7 @@ func TestInjectExtract(t *testing.T) {
 	}
 	dir := t.TempDir()
 	file, fast, real, simulated := filepath.Join(dir, "live.swf"), filepath.Join(dir, "fast.swf"), filepath.Join(dir, "real.swf"), filepath.Join(dir, "simulated.swf")
-	if err := os.WriteFile(file, []byte(live), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, os.WriteFile(file, []byte(live), 0o600))
 	ctx, stop := context.WithTimeout(t.Context(), 10*time.Minute)
 	defer stop()
 	run := func(args ...string) string {
@@ -53,14 +52,10 @@ func TestInjectExtract(t *testing.T) {
 	for {
 		run("trace", "extract", "--injected", "--nodes=4", "-o", real)
 		f, err := os.Open(real)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 		got, err = trace.Read(f)
 		f.Close()
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 		ended := 0
 		for _, j := range got.Jobs {
 			if j.Status == 1 {
@@ -94,15 +89,9 @@ func TestInjectExtract(t *testing.T) {
 func TestInjectDry(t *testing.T) {
 	dir := t.TempDir()
 	file, evolving, bad := filepath.Join(dir, "live.swf"), filepath.Join(dir, "evolving.json"), filepath.Join(dir, "malleable.json")
-	if err := os.WriteFile(file, []byte(live), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(evolving, []byte(`{"nodes":4,"jobs":[{"id":"a","profile":[{"duration":60,"nodes":1},{"duration":64,"nodes":3}],"expand_limit":2}]}`), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(bad, []byte(`{"nodes":4,"jobs":[{"id":"a","profile":[{"duration":60,"nodes":2}],"malleable":{"min":1,"max":3}}]}`), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, os.WriteFile(file, []byte(live), 0o600))
+	must.OK(t, os.WriteFile(evolving, []byte(`{"nodes":4,"jobs":[{"id":"a","profile":[{"duration":60,"nodes":1},{"duration":64,"nodes":3}],"expand_limit":2}]}`), 0o600))
+	must.OK(t, os.WriteFile(bad, []byte(`{"nodes":4,"jobs":[{"id":"a","profile":[{"duration":60,"nodes":2}],"malleable":{"min":1,"max":3}}]}`), 0o600))
 	run := func(args ...string) (int, string) {
 		var out bytes.Buffer
 		return evosim.Run(t.Context(), newCommand(), append([]string{"trace", "inject", "--dry-run"}, args...), strings.NewReader(""), &out, &out), out.String()

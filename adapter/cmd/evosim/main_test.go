@@ -17,6 +17,7 @@ import (
 	"github.com/evoslurm/evoslurm/adapter/lab/evosim"
 	"github.com/evoslurm/evoslurm/adapter/lab/simulate"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/recorder"
+	"github.com/evoslurm/evoslurm/internal/must"
 	"github.com/evoslurm/evoslurm/planner"
 	"github.com/evoslurm/evoslurm/slurmctl/slurmsim"
 )
@@ -71,9 +72,7 @@ func record(t *testing.T, dir, version string) {
 	cluster := slurmsim.New(slurmsim.Options{Nodes: 4, Accounting: true, PermitJobExpansion: true})
 	defer cluster.Close()
 	noX, err := planner.StrategyByName("noX")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	cfg := config.Default()
 	var r *recorder.Recorder
 	s := &simulate.Sidecar{Cluster: cluster, Database: simulate.NewDatabase(), Config: cfg, Strategy: noX,
@@ -84,16 +83,12 @@ func record(t *testing.T, dir, version string) {
 		}}
 	s.Start()
 	profile, err := planner.ParseProfile("1@5m,3@5m")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	if _, err := s.Submit(&simulate.App{User: simulate.Alice, Name: "amr\x1b[2J\u202e", Profile: profile}); err != nil {
 		t.Fatal(err)
 	}
 	cluster.Run(cluster.Now().Add(20 * time.Minute))
-	if err := r.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, r.Close())
 }
 
 // TestBadInput: bad input is exit status 2.

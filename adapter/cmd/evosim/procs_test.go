@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/evoslurm/evoslurm/adapter/lab/evosim"
+	"github.com/evoslurm/evoslurm/internal/must"
 )
 
 // TestProcessors checks that output is equal to the byte on one processor and on many.
@@ -23,9 +24,7 @@ func TestProcessors(t *testing.T) {
 		defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(processors))
 		t.Chdir(t.TempDir())
 		for name, text := range map[string]string{"t.swf": trace, "grid.yaml": grid} {
-			if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
-				t.Fatal(err)
-			}
+			must.OK(t, os.WriteFile(name, []byte(text), 0o600))
 		}
 		printed := map[string]string{}
 		for _, args := range []string{
@@ -39,14 +38,10 @@ func TestProcessors(t *testing.T) {
 			printed[strings.Replace(args, "="+strconv.Itoa(processors)+" ", " ", 1)] = out.String()
 		}
 		files, err := filepath.Glob("*/*")
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 		for _, name := range append(files, "run.html", "conservative.swf") {
 			text, err := os.ReadFile(name)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.OK(t, err)
 			printed[name] = string(text)
 		}
 		return printed

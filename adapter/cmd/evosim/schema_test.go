@@ -16,6 +16,7 @@ import (
 
 	"github.com/evoslurm/evoslurm/adapter/internal/schematest"
 	"github.com/evoslurm/evoslurm/adapter/lab/evosim"
+	"github.com/evoslurm/evoslurm/internal/must"
 )
 
 var rewriteSchema = flag.Bool("schema", false, "add what is new to docs/schema/evosim-v1.json")
@@ -48,13 +49,9 @@ func TestSchemas(t *testing.T) {
 		t.Fatal(err)
 	}
 	path, err := os.Getwd()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	dir := t.TempDir()
-	if err := observedDay(dir + "/observed"); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, observedDay(dir+"/observed"))
 	t.Chdir(dir)
 	trace := "; MaxNodes: 4\n; MaxProcs: 4\n"
 	for _, job := range []string{"1 60 0 360 2", "2 120 0 420 3", "3 180 0 480 1", "4 240 0 540 2", "5 300 0 600 3", "6 360 0 660 1"} {
@@ -63,9 +60,7 @@ func TestSchemas(t *testing.T) {
 	silent := "1 0 -1 60 2 -1 -1 -1 -1 -1 -1 -1 -1 -1 -1 -1 -1 -1\n" // it tells neither its machine, nor starts, nor users
 	for name, text := range map[string]string{"trace.swf": trace, "silent.swf": silent, "workload.json": `{"nodes": 8, "busy": [{"start": 0, "duration": 300, "nodes": 2}], "jobs": [
 		{"id": "a", "submit": 0, "profile": [{"duration": 300, "nodes": 2}, {"duration": 600, "nodes": 5}], "expand_limit": 2}, {"id": "b", "submit": 10, "profile": [{"duration": 300, "nodes": 3}]}]}`} {
-		if err := os.WriteFile(name, []byte(text), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, os.WriteFile(name, []byte(text), 0o644))
 	}
 	defs, tried := map[string]any{}, map[string]bool{"evosim esp": true}
 	var rows any // a run of ESP takes ten seconds
@@ -99,19 +94,13 @@ func TestSchemas(t *testing.T) {
 	is := map[string]any{"$schema": "https://json-schema.org/draft/2020-12/schema", "$id": "urn:evoslurm:schema:evosim-v1", "title": "The JSON that evosim's commands print", "$defs": defs}
 	if *rewriteSchema {
 		text, err := json.MarshalIndent(is, "", " ")
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 		t.Chdir(path)
-		if err := os.WriteFile(file, append(text, '\n'), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, os.WriteFile(file, append(text, '\n'), 0o644))
 		return
 	}
 	var promised any
-	if err := json.Unmarshal(have, &promised); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, json.Unmarshal(have, &promised))
 	for _, text := range schematest.Broken(promised, is) {
 		t.Error(text)
 	}

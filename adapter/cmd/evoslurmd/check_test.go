@@ -8,15 +8,14 @@ import (
 	"testing"
 
 	"github.com/evoslurm/evoslurm/adapter/sidecar/store"
+	"github.com/evoslurm/evoslurm/internal/must"
 )
 
 // checkOf runs evoslurmd --check beside an evosctl that says what a script prints.
 func checkOf(t *testing.T, dir, yaml, doctor string) (string, int) {
 	t.Helper()
 	for name, text := range map[string]string{"evosctl": "#!/bin/sh\necho \"$@\" >" + dir + "/asked\n" + doctor, "evoslurm.yaml": yaml} {
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o700); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o700))
 	}
 	t.Setenv("PATH", dir+":/bin:/usr/bin")
 	var out bytes.Buffer
@@ -48,9 +47,7 @@ func TestCheck(t *testing.T) {
 		t.Errorf("it left %v, %v", left, err)
 	}
 	s, err := store.Open(t.Context(), path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	s.Close()
 	if out, status := checkOf(t, dir, site+"mode: observe\nretention: 0s\n", fine); status != 0 || !strings.Contains(out, "schema 3") || !strings.Contains(out, "observes, and changes nothing in Slurm; strategy noX; no record is deleted.") {
 		t.Errorf("%d: %s", status, out)
@@ -62,9 +59,7 @@ func TestCheckFaults(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "evoslurm.db")
 	site := "database: " + path + "\nlisten:\n  socket: " + dir + "/run/api.sock\n"
-	if err := os.WriteFile(path, []byte(strings.Repeat("text", 5000)), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, os.WriteFile(path, []byte(strings.Repeat("text", 5000)), 0o600))
 	for _, c := range []struct{ yaml, doctor, want string }{
 		{"drive: x\n", fine, "drive: "}, {site, fine, "no sound database"}, {site + "strategy: nothing\n", fine, "neither built in nor a plugin"},
 		{"database: " + dir + "/evoslurm.yaml/db\n", fine, "cannot be written"}, {"listen:\n  socket: " + dir + "/asked\n", fine, "is no socket, and in the way"},

@@ -8,23 +8,18 @@ import (
 	"testing"
 
 	"github.com/evoslurm/evoslurm/adapter/sidecar/store"
+	"github.com/evoslurm/evoslurm/internal/must"
 )
 
 // TestDB checks what the commands behind evosctl db say, and their exit statuses.
 func TestDB(t *testing.T) {
 	dir := t.TempDir()
 	path, file := filepath.Join(dir, "evoslurm.db"), filepath.Join(dir, "evoslurm.yaml")
-	if err := os.WriteFile(file, []byte("database: "+path+"\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, os.WriteFile(file, []byte("database: "+path+"\n"), 0o600))
 	s, err := store.Open(t.Context(), path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	s.Close()
-	if err := os.WriteFile(filepath.Join(dir, "bad"), []byte(strings.Repeat("text", 5000)), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, os.WriteFile(filepath.Join(dir, "bad"), []byte(strings.Repeat("text", 5000)), 0o600))
 	for _, c := range []struct {
 		args, want string
 		status     int

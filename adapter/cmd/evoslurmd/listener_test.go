@@ -14,6 +14,7 @@ import (
 
 	"github.com/evoslurm/evoslurm/adapter/api"
 	"github.com/evoslurm/evoslurm/adapter/internal/config"
+	"github.com/evoslurm/evoslurm/internal/must"
 )
 
 // TestMain is also the process that serves an address.
@@ -44,19 +45,13 @@ func TestApart(t *testing.T) {
 		return p, err
 	}}
 	tokens := t.TempDir() + "/tokens"
-	if err := os.WriteFile(tokens, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, os.WriteFile(tokens, nil, 0o600))
 	side, err := listenWeb(config.Web{Listen: "127.0.0.1:0", Base: "/evo/", Tokens: tokens}, nil, server, nil, log)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	go side.Serve(t.Context())
 	for path, want := range map[string]string{"": "By job", "style.css": "color", "s/ABCDEFGHIJKLMNOPQRSTUVWXYZ/style.css": "color", "nothing": "no such page"} {
 		res, err := http.Get("http://" + side.Addr().String() + "/evo/" + path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 		text, err := io.ReadAll(res.Body)
 		res.Body.Close()
 		if err != nil || !bytes.Contains(text, []byte(want)) && path != "nothing" || res.Header.Get("Content-Security-Policy") == "" {
@@ -73,9 +68,7 @@ func TestApart(t *testing.T) {
 func checkStatus(t *testing.T, pid int, wants map[string]string) {
 	t.Helper()
 	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	fields := map[string]string{}
 	for line := range strings.SplitSeq(string(status), "\n") {
 		name, value, _ := strings.Cut(line, ":")

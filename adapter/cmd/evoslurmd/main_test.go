@@ -24,6 +24,7 @@ import (
 	"github.com/evoslurm/evoslurm/adapter/internal/config"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/msg"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/observed"
+	"github.com/evoslurm/evoslurm/internal/must"
 	"github.com/evoslurm/evoslurm/slurmctl"
 )
 
@@ -42,17 +43,13 @@ func (two) Cluster(context.Context) (*api.Cluster, error)                  { ret
 func TestPageOnTCP(t *testing.T) {
 	const tokens = "# of tests\nroot 00000000000000000000\ndaemon 11111111111111111111\n"
 	file := filepath.Join(t.TempDir(), "web.tokens")
-	if err := os.WriteFile(file, []byte(tokens), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, os.WriteFile(file, []byte(tokens), 0o600))
 	log := logrus.New()
 	log.SetOutput(io.Discard)
 	server := &api.Server{Backend: two{}, Log: log, Reading: func() api.Reading { return api.OwnJobs }}
 	cfg := config.Web{Listen: "127.0.0.1:0", Base: "/evo/", Tokens: file}
 	side, err := listenWeb(cfg, nil, server, certificates(config.Config{Web: cfg}), log)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	ctx, stop := context.WithCancel(t.Context())
 	done := make(chan error, 1)
 	go func() { done <- side.Serve(ctx) }()
@@ -64,19 +61,13 @@ func TestPageOnTCP(t *testing.T) {
 			method = http.MethodPost
 		}
 		req, err := http.NewRequestWithContext(t.Context(), method, address, strings.NewReader(form.Encode()))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 		req.Header.Set("Content-Type", "application/x-www-form-urlencoded")
 		res, err := browser.Do(req)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 		defer res.Body.Close()
 		text, err := io.ReadAll(res.Body)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 		return res.StatusCode, string(text)
 	}
 	if code, text := read(nil, base); code != http.StatusUnauthorized || strings.Contains(text, "daemons") {
@@ -86,9 +77,7 @@ func TestPageOnTCP(t *testing.T) {
 		"00000000000000000000": {"daemons", "\x00"}, "11111111111111111111": {"daemons", "roots"}, "22222222222222222222": {"Sign in", "daemons"},
 	} {
 		jar, err := cookiejar.New(nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 		browser.Jar = jar
 		if code, text := read(url.Values{"token": {token}}, base+"s/ABCDEFGHIJKLMNOPQRSTUVWXYZ/signin"); !strings.Contains(text, c.sees) || strings.Contains(text, c.not) {
 			t.Errorf("token %s: %d %s", token, code, text)
@@ -111,9 +100,7 @@ func TestPageOnTCP(t *testing.T) {
 	if err := <-done; err != nil {
 		t.Error(err)
 	}
-	if err := os.Chmod(file, 0o644); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, os.Chmod(file, 0o644))
 	if _, err := listenWeb(cfg, nil, server, certificates(config.Config{Web: cfg}), log); err == nil || !strings.Contains(err.Error(), "web.tokens: "+file+": others may read it") {
 		t.Errorf("a file that others read: %v", err)
 	}
@@ -135,9 +122,7 @@ func TestPageOnTCP(t *testing.T) {
 func TestPageByTLS(t *testing.T) {
 	dir := t.TempDir()
 	cfg := config.Web{Listen: "127.0.0.1:0", Base: "/", Tokens: dir + "/tokens", Certificate: dir + "/cert", Key: dir + "/key"}
-	if err := os.WriteFile(cfg.Tokens, []byte("root 00000000000000000000\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, os.WriteFile(cfg.Tokens, []byte("root 00000000000000000000\n"), 0o600))
 	log := logrus.New()
 	log.SetOutput(io.Discard)
 	server := &api.Server{Backend: two{}, Log: log}
@@ -146,23 +131,17 @@ func TestPageByTLS(t *testing.T) {
 	}
 	certstest.Write(t, dir, "127.0.0.1", 1, time.Now().Add(time.Hour))
 	side, err := listenWeb(cfg, nil, server, certificates(config.Config{Web: cfg}), log)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	go side.Serve(t.Context())
 	browser := &http.Client{Transport: &http.Transport{DisableKeepAlives: true, TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}}
 	for serial := range int64(3) {
 		certstest.Write(t, dir, "127.0.0.1", 10+serial, time.Now().Add(time.Hour))
 		if serial == 2 { // not whole yet
-			if err := os.Truncate(cfg.Certificate, 10); err != nil {
-				t.Fatal(err)
-			}
+			must.OK(t, os.Truncate(cfg.Certificate, 10))
 		}
 		certstest.Await(t, side.Addr().String(), min(10+serial, 11))
 		res, err := browser.PostForm("https://"+side.Addr().String()+"/s/ABCDEFGHIJKLMNOPQRSTUVWXYZ/signin", url.Values{"token": {"00000000000000000000"}})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 		res.Body.Close()
 		if got := res.TLS.PeerCertificates[0].SerialNumber.Int64(); got != min(10+serial, 11) {
 			t.Errorf("the certificate is number %d", got)
@@ -176,9 +155,7 @@ func TestPageByTLS(t *testing.T) {
 		}
 	}
 	open, err := net.Listen("tcp", ":0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	defer open.Close()
 	cfg.Certificate = ""
 	if _, err := listenWeb(cfg, []net.Listener{open}, server, nil, log); err == nil || !strings.Contains(err.Error(), "reached from other machines") {
@@ -190,27 +167,17 @@ func TestPageByTLS(t *testing.T) {
 func TestMask(t *testing.T) {
 	dir := t.TempDir()
 	file := filepath.Join(dir, "evoslurm.yaml")
-	if err := os.WriteFile(file, []byte("mode: observe\nobserve: {mask: false, dir: "+dir+"/observed}\nread: own\noperators: {users: [alice]}\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, os.WriteFile(file, []byte("mode: observe\nobserve: {mask: false, dir: "+dir+"/observed}\nread: own\noperators: {users: [alice]}\n"), 0o600))
 	for _, masked := range []bool{false, true} {
 		cmd, begun := command(), time.Now()
-		if err := cmd.ParseFlags([]string{"--config=" + file, "--mask=" + strconv.FormatBool(masked)}); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, cmd.ParseFlags([]string{"--config=" + file, "--mask=" + strconv.FormatBool(masked)}))
 		cfg, _, err := config.Load(cmd.Flags())
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 		w, err := observed.NewWatcher(cfg, "v1", begun)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 		job := slurmctl.Job{ID: 7, ArrayJobID: 7, ArrayTasks: 1, Name: "job of alice", User: "alice", Account: "alice", Partition: "main", State: slurmctl.Pending, NumNodes: 1}
 		w.See(begun, 0, msg.Observation{Nodes: []slurmctl.Node{{Name: "n1"}}, Jobs: []slurmctl.Job{job}, Reservations: []slurmctl.Reservation{{Name: "alice", Users: []string{"alice"}}}})
-		if err := w.Close(); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, w.Close())
 		days, err := observed.Days(cfg.ObserveDir())
 		if err != nil || len(days) != 1 {
 			t.Fatal(days, err)

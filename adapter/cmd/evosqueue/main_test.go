@@ -20,6 +20,7 @@ import (
 	"github.com/evoslurm/evoslurm/adapter/api"
 	"github.com/evoslurm/evoslurm/adapter/cmd/internal/contribtest"
 	"github.com/evoslurm/evoslurm/adapter/show/display"
+	"github.com/evoslurm/evoslurm/internal/must"
 )
 
 func TestMain(m *testing.M) {
@@ -104,19 +105,13 @@ func TestGolden(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			got, err := view(t, display.Terminal{Width: 110}, strings.Fields(args)...)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.OK(t, err)
 			file := filepath.Join("testdata", name+".txt")
 			if *contribtest.Rewrite {
-				if err := os.WriteFile(file, []byte(got), 0o644); err != nil {
-					t.Fatal(err)
-				}
+				must.OK(t, os.WriteFile(file, []byte(got), 0o644))
 			}
 			want, err := os.ReadFile(file)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.OK(t, err)
 			if diff := cmp.Diff(string(want), got); diff != "" {
 				t.Errorf("%s (-want +got; look, then rewrite with -rewrite):\n%s", file, diff)
 			}
@@ -214,17 +209,13 @@ func (b backend) Status(ctx context.Context) (api.Status, error) {
 // TestScripts runs the program against a real server of the API.
 func TestScripts(t *testing.T) {
 	dir, err := os.MkdirTemp("", "evosqueue") // a short path, for the socket
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	t.Cleanup(func() { os.RemoveAll(dir) })
 	log := logrus.New()
 	log.SetOutput(io.Discard)
 	drain := new(atomic.Pointer[api.Drain])
 	server := &api.Server{Backend: backend{fixed: fixed{jobs: example()}, drain: drain}, Log: log, Socket: filepath.Join(dir, "api.sock"), Reading: func() api.Reading { return api.Anybody }}
-	if err := server.Listen(); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, server.Listen())
 	ctx, cancel := context.WithCancel(t.Context())
 	served := make(chan error, 1)
 	go func() { served <- server.Serve(ctx) }()

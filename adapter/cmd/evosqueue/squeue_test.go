@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/evoslurm/evoslurm/adapter/show/display"
+	"github.com/evoslurm/evoslurm/internal/must"
 	"github.com/evoslurm/evoslurm/slurmctl"
 )
 
@@ -66,15 +67,9 @@ func TestSqueue(t *testing.T) {
 		var o options
 		cmd := newCommandOf(&o)
 		words, err := canonical(cmd.Flags(), strings.Fields(c.args))
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := cmd.ParseFlags(words); err != nil {
-			t.Fatal(err)
-		}
-		if err := o.operands(cmd.Flags().Args()); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
+		must.OK(t, cmd.ParseFlags(words))
+		must.OK(t, o.operands(cmd.Flags().Args()))
 		env := map[string]string{}
 		for _, kv := range strings.Fields(c.env) {
 			name, value, _ := strings.Cut(kv, "=")
@@ -151,12 +146,8 @@ func TestRefused(t *testing.T) {
 	for _, args := range [][]string{{"-S", "q"}, {"-S", "q", "-o", "%i"}, {"-S", "q", "--json"}} {
 		var o options
 		cmd := newCommandOf(&o)
-		if err := cmd.ParseFlags(args); err != nil {
-			t.Fatal(err)
-		}
-		if err := o.prepare(); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, cmd.ParseFlags(args))
+		must.OK(t, o.prepare())
 		o.from = refuses{}
 		if _, err := o.view(t.Context(), fixed{jobs: example()}, now, display.Terminal{}); err == nil || err.Error() != "Invalid sort specification: q" {
 			t.Errorf("%q: %v", args, err)
@@ -180,9 +171,7 @@ func (forged) QueueLines(_ context.Context, q slurmctl.Queue) ([]slurmctl.QueueL
 func TestNamesOnATerminal(t *testing.T) {
 	for tty, want := range map[bool]string{true: "amr?[2J?|RUNNINGamr?[2J?|\n", false: "amr\x1b[2J\u202e|RUNNINGamr\x1b[2J\u202e|\n"} {
 		format, err := slurmctl.ParseQueueFormat("%j|%{state}%j|", false)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 		o := options{query: &slurmctl.Queue{Format: format}}
 		got, err := o.lines(t.Context(), forged{}, example(), now, false, tty)
 		if err != nil || got != want {

@@ -9,20 +9,17 @@ import (
 	"time"
 
 	"github.com/evoslurm/evoslurm/adapter/internal/certs/certstest"
+	"github.com/evoslurm/evoslurm/internal/must"
 )
 
 // serialOf returns the serial number of the present certificate.
 func serialOf(t *testing.T, f *Files) int64 {
 	t.Helper()
 	pair, err := f.Current()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	block, _ := pem.Decode(pair.Certificate)
 	c, err := x509.ParseCertificate(block.Bytes)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	return c.SerialNumber.Int64()
 }
 
@@ -46,35 +43,25 @@ func TestFiles(t *testing.T) {
 	}
 	trouble("")
 	old, err := os.ReadFile(f.Key)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	certstest.Write(t, dir, "head", 2, now.Add(20*24*time.Hour+time.Hour))
 	renewed, err := os.ReadFile(f.Key)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	for _, half := range [][]byte{old, renewed[:50], nil} {
-		if err := os.WriteFile(f.Key, half, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, os.WriteFile(f.Key, half, 0o600))
 		if n := serial(); n != 1 {
 			t.Errorf("half of a renewal: number %d", n)
 		}
 		trouble("the one before stays")
 	}
-	if err := os.WriteFile(f.Key, renewed, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, os.WriteFile(f.Key, renewed, 0o600))
 	if n := serial(); n != 2 {
 		t.Errorf("renewed: number %d", n)
 	}
 	trouble("in 20 days: renew it")
 	certstest.Write(t, dir, "head", 3, now.Add(-time.Hour))
 	trouble("expired on")
-	if err := os.Remove(f.Certificate); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, os.Remove(f.Certificate))
 	if n := serial(); n != 3 {
 		t.Errorf("without the file: number %d", n)
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/viper"
 
 	"github.com/evoslurm/evoslurm/adapter/internal/drivemode"
+	"github.com/evoslurm/evoslurm/internal/must"
 	"github.com/evoslurm/evoslurm/planner"
 )
 
@@ -24,17 +25,13 @@ const sample = "../../../configs/evoslurm.yaml"
 func load(t *testing.T, text string, args ...string) (Config, error) {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "evoslurm.yaml")
-	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, os.WriteFile(file, []byte(text), 0o600))
 	t.Setenv("EVOSLURM_CONFIG", file)
 	flags := pflag.NewFlagSet("test", pflag.ContinueOnError)
 	AddFlag(flags)
 	flags.String("log-level", "", "")
 	flags.String("api", "", "")
-	if err := flags.Parse(args); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, flags.Parse(args))
 	c, got, err := Load(flags)
 	if err == nil && got != file {
 		t.Errorf("read %q, want %q", got, file)
@@ -44,21 +41,15 @@ func load(t *testing.T, text string, args ...string) (Config, error) {
 
 func TestSampleIsTheDefault(t *testing.T) {
 	text, err := os.ReadFile(sample)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	c, err := load(t, string(text))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	if d := cmp.Diff(Default(), c); d != "" {
 		t.Errorf("sample differs from the default (-default +sample):\n%s", d)
 	}
 	v := viper.New()
 	v.SetConfigFile(sample)
-	if err := v.ReadInConfig(); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, v.ReadInConfig())
 	keys := v.AllKeys()
 	slices.Sort(keys)
 	if d := cmp.Diff(slices.Sorted(maps.Keys(Default().values())), keys); d != "" {
@@ -121,9 +112,7 @@ mode: observe
 observe: {dir: /x/o, mib: 6, mask: true}
 log: {level: debug, format: json}
 `)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	want := Config{
 		Database: "/x/db", Listen: Listen{Socket: "/x/s", TCP: ":7", Forwarded: []string{"[2001:db8::1]:341"}, Certificate: "/x/lc", Key: "/x/lk", ClientCA: "/x/la", User: "w"}, TLS: TLS{"/x/ca", "/x/nc", "/x/nk"}, SidecarUser: "evo", Web: Web{":8", "/evo/", "/x/t", "/x/c", "/x/k"}, API: "head:7",
 		Auth: AuthJWT, JWT: JWT{"/x/j"}, Munge: Munge{Socket: "/x/m", MaxAge: 2 * time.Minute}, Slurm: Slurm{Bin: "/x/bin", Timeout: 5 * time.Second, Share: 0.1},
@@ -162,9 +151,7 @@ func TestLaterSourcesWin(t *testing.T) {
 	t.Setenv("EVOSLURM_EXPAND_LIMIT", "inf")
 	t.Setenv("EVOSLURM_API", "env:1")
 	c, err := load(t, "log: {level: error}\napi: file:1\ngrace: 5s\n", "--api=flag:1")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	if c.API != "flag:1" || c.Log.Level != "warn" || c.Grace != 5*time.Second || c.ExpandLimit != planner.Infinite || !slices.Equal(c.Partitions, []string{"p", "q"}) {
 		t.Errorf("got %+v", c)
 	}
@@ -279,13 +266,9 @@ func TestListenAddresses(t *testing.T) {
 
 func TestOperators(t *testing.T) {
 	me, err := user.Current()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	group, err := user.LookupGroupId(me.Gid)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	uid := uint32(os.Getuid())
 	for _, c := range []struct {
 		o    Operators

@@ -13,6 +13,8 @@ import (
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/evoslurm/evoslurm/internal/must"
 )
 
 const firstFile = 3 // of those that a process is given
@@ -103,19 +105,13 @@ func misused(how string, parent int) error {
 // TestSelf checks that a confined process goes on serving, many at once, and can do nothing else, even as root.
 func TestSelf(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	defer l.Close()
 	file, err := l.(*net.TCPListener).File()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	cmd := exec.Command("/proc/self/exe")
 	cmd.Env, cmd.ExtraFiles, cmd.Stderr = []string{"CONFINED=1"}, []*os.File{file}, os.Stderr
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, cmd.Start())
 	defer func() { cmd.Process.Kill(); cmd.Wait() }()
 	file.Close()
 	get := func(path string) string {

@@ -13,6 +13,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/evoslurm/evoslurm/internal/must"
 )
 
 var shrink = flag.Bool("shrink", false, "lower the ceilings to the present findings")
@@ -96,9 +98,7 @@ func search(t *testing.T, root string) (all []place) {
 		}
 		return nil
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	return all
 }
 
@@ -132,9 +132,7 @@ func area(name string) string {
 
 func readCeilings(t *testing.T) map[string]int {
 	content, err := os.ReadFile(ceilings)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	allowed := map[string]int{}
 	for line := range strings.Lines(string(content)) {
 		line = strings.TrimSpace(line)
@@ -157,7 +155,5 @@ func writeCeilings(t *testing.T, found map[string]int) {
 	for _, name := range slices.Sorted(maps.Keys(found)) {
 		fmt.Fprintf(&b, "%s %d\n", name, found[name])
 	}
-	if err := os.WriteFile(ceilings, []byte(b.String()), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, os.WriteFile(ceilings, []byte(b.String()), 0o644))
 }

@@ -9,6 +9,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/evoslurm/evoslurm/internal/must"
 )
 
 func run(before time.Duration, argv ...string) (string, error) {
@@ -34,13 +36,9 @@ func TestStopped(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "file")
 	argv := Command(Now()+500*time.Millisecond, "/bin/sh", "-c", `kill -STOP $$; echo acted >"$0"`, file)
 	cmd := exec.Command(argv[0], argv[1:]...)
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, cmd.Start())
 	time.Sleep(time.Second)
-	if err := cmd.Process.Signal(syscall.SIGCONT); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, cmd.Process.Signal(syscall.SIGCONT))
 	err := cmd.Wait()
 	exit, _ := errors.AsType[*exec.ExitError](err)
 	if exit == nil || exit.Sys().(syscall.WaitStatus).Signal() != syscall.SIGALRM {
@@ -61,8 +59,6 @@ func BenchmarkFence(b *testing.B) {
 
 func BenchmarkPlain(b *testing.B) {
 	for b.Loop() {
-		if err := exec.Command("/bin/true").Run(); err != nil {
-			b.Fatal(err)
-		}
+		must.OK(b, exec.Command("/bin/true").Run())
 	}
 }

@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/evoslurm/evoslurm/internal/must"
 )
 
 const stranger = 65534
@@ -42,18 +44,10 @@ func TestPath(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			base, err := filepath.EvalSymlinks(t.TempDir())
-			if err != nil {
-				t.Fatal(err)
-			}
-			if err := os.MkdirAll(base+"/a/b", 0o755); err != nil {
-				t.Fatal(err)
-			}
-			if err := os.WriteFile(base+"/a/b/file", nil, 0o600); err != nil {
-				t.Fatal(err)
-			}
-			if err := c.spoil(base); err != nil {
-				t.Fatal(err)
-			}
+			must.OK(t, err)
+			must.OK(t, os.MkdirAll(base+"/a/b", 0o755))
+			must.OK(t, os.WriteFile(base+"/a/b/file", nil, 0o600))
+			must.OK(t, c.spoil(base))
 			err = Path(filepath.Join(base, c.path))
 			if c.want == "" && err != nil || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {
 				t.Errorf("%v; want %q", err, c.want)

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/evoslurm/evoslurm/adapter/internal/wholefile"
+	"github.com/evoslurm/evoslurm/internal/must"
 )
 
 func text(s string) func(io.Writer) error {
@@ -41,9 +42,7 @@ func TestWhole(t *testing.T) {
 	if _, err := os.Stat(name); !errors.Is(err, fs.ErrNotExist) {
 		t.Error("half a file is there")
 	}
-	if err := wholefile.Write(name, 0o666, text("one")); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, wholefile.Write(name, 0o666, text("one")))
 	holds(t, name, "one", 0)
 	if err := wholefile.Write(name, 0o666, half); !errors.Is(err, late) {
 		t.Error(err)
@@ -65,13 +64,9 @@ func TestPermissions(t *testing.T) {
 	name := filepath.Join(t.TempDir(), "a")
 	for _, step := range []struct{ before, perm, want fs.FileMode }{{0, 0o666, 0o640}, {0o604, 0o666, 0o604}, {0o664, 0o600, 0o600}} {
 		if step.before != 0 {
-			if err := os.Chmod(name, step.before); err != nil {
-				t.Fatal(err)
-			}
+			must.OK(t, os.Chmod(name, step.before))
 		}
-		if err := wholefile.Write(name, step.perm, text("x")); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, wholefile.Write(name, step.perm, text("x")))
 		if info, err := os.Stat(name); err != nil || info.Mode() != step.want {
 			t.Errorf("%o written with %o: %v, %v; want %o", step.before, step.perm, info.Mode(), err, step.want)
 		}
@@ -82,14 +77,10 @@ func TestPermissions(t *testing.T) {
 func TestLinks(t *testing.T) {
 	dir := t.TempDir()
 	for name, to := range map[string]string{"link": "to", "to": "file"} {
-		if err := os.Symlink(to, filepath.Join(dir, name)); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, os.Symlink(to, filepath.Join(dir, name)))
 	}
 	for _, s := range []string{"one", "two"} {
-		if err := wholefile.Write(filepath.Join(dir, "link"), 0o666, text(s)); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, wholefile.Write(filepath.Join(dir, "link"), 0o666, text(s)))
 		holds(t, filepath.Join(dir, "file"), s, 2)
 	}
 	if info, err := os.Lstat(filepath.Join(dir, "link")); err != nil || info.Mode()&fs.ModeSymlink == 0 {
@@ -100,17 +91,13 @@ func TestLinks(t *testing.T) {
 // TestPipe checks that a file that is not regular is written to directly.
 func TestPipe(t *testing.T) {
 	name := filepath.Join(t.TempDir(), "pipe")
-	if err := syscall.Mkfifo(name, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, syscall.Mkfifo(name, 0o600))
 	got := make(chan string)
 	go func() {
 		b, _ := os.ReadFile(name)
 		got <- string(b)
 	}()
-	if err := wholefile.Write(name, 0o666, text("through")); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, wholefile.Write(name, 0o666, text("through")))
 	if s := <-got; s != "through" {
 		t.Errorf("%q", s)
 	}

@@ -11,6 +11,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/evoslurm/evoslurm/adapter/api"
+	"github.com/evoslurm/evoslurm/internal/must"
 )
 
 // env returns a getenv of NAME=value strings.
@@ -36,9 +37,7 @@ func companions() api.Allocation {
 func values(t *testing.T, a api.Allocation, getenv func(string) string) map[string]string {
 	t.Helper()
 	e, err := ExportsOf(a, getenv)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	set := make(map[string]string)
 	for _, v := range e.Set {
 		set[v.Name] = v.Value
@@ -123,9 +122,7 @@ func TestFalseAllocationsAreRefused(t *testing.T) {
 
 func TestExportsWithoutSlurm(t *testing.T) {
 	e, err := ExportsOf(companions(), env())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	w := e.WithoutSlurm([]string{"SLURM_CONF=/c", "SLURM_JOB_ID=12", "SLURMD_NODENAME=n1", "SLURMTEST=1", "HOME=/h"})
 	if want := []string{"EVO_ERROR", "SLURM_JOB_ID", "SLURMD_NODENAME"}; !slices.Equal(w.Unset, want) {
 		t.Errorf("unset %q, want %q", w.Unset, want)
@@ -162,13 +159,9 @@ func sh(t *testing.T, text, script string, environ ...string) string {
 
 func TestShellTakesTheExports(t *testing.T) {
 	posix, err := ParseShell("bash")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	e, err := ExportsOf(merged(), env())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	got := sh(t, posix.Exports(e), `echo "$EVO_NODELIST,$SLURM_NNODES,${EVO_DONE-unset},${SLURM_NTASKS-unset},${EVO_ERROR-unset}"; env | grep -c ^SLURM_`, "SLURM_NTASKS=2", "SLURM_NNODES=2", "EVO_ERROR=x")
 	if want := "n[1-3,9-10],5,,unset,unset\n6\n"; got != want {
 		t.Errorf("got %q, want %q", got, want)
@@ -198,9 +191,7 @@ func TestOtherShells(t *testing.T) {
 		"fish": "set -e A; or true\nset -gx B 'it\\'s! \\\\'\nset -gx C 'n[1-2]'\n",
 	} {
 		s, err := ParseShell(name)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 		if d := cmp.Diff(want, s.Exports(e)); d != "" {
 			t.Errorf("%s: %s", name, d)
 		}

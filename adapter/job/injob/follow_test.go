@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/evoslurm/evoslurm/adapter/api"
+	"github.com/evoslurm/evoslurm/internal/must"
 	"github.com/evoslurm/evoslurm/slurmctl"
 )
 
@@ -197,9 +198,7 @@ func followingBy(t *testing.T, f *fake, sidecar Sidecar, args ...string) (addres
 	syscall.ForkLock.RLock() // what another test starts meanwhile must not have it open for writing: "text file busy"
 	err := os.WriteFile(srun, []byte(fakeSrun), 0o700)
 	syscall.ForkLock.RUnlock()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	address = "test:" + f.dir
 	c := Command{Allocation: f.has, Args: args, Environ: append(os.Environ(), "STEPS="+f.dir, "SLURMD_NODENAME=n1"), Srun: srun, Stdout: &f.out, Stderr: &f.out}
 	signals = make(chan os.Signal, 1)
@@ -361,9 +360,7 @@ func TestFollowEndsBesideHooks(t *testing.T) {
 	t.Cleanup(func() { forgetHooks(f.address, one.Job) })
 	hooks := f.hooksFor(one, 0)
 	other, err := hooks.change.open(t.Context(), time.Minute)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)

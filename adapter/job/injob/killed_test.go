@@ -16,6 +16,7 @@ import (
 	"github.com/sirupsen/logrus"
 
 	"github.com/evoslurm/evoslurm/adapter/api"
+	"github.com/evoslurm/evoslurm/internal/must"
 )
 
 // rest has the methods that fake lacks and nobody calls.
@@ -187,9 +188,7 @@ func TestFollowKilled(t *testing.T) {
 				return fmt.Sprint(f.said) == "[{1 1}]"
 			})
 			f.eventually("one runs", func() bool { return f.on() == "n1" })
-			if err := os.WriteFile(f.dir+"/over", nil, 0o600); err != nil {
-				t.Fatal(err)
-			}
+			must.OK(t, os.WriteFile(f.dir+"/over", nil, 0o600))
 			if status := end(); status != 0 || strings.Contains(f.out.String(), "evosrun:") {
 				t.Errorf("status %d; it printed\n%s", status, f.out.String())
 			}
@@ -201,23 +200,17 @@ func TestFollowKilled(t *testing.T) {
 func killable(t *testing.T, f *fake, at string) (*killed, *api.Client) {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "evo") // a socket's path is short
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	f.t = t
 	k := &killed{fake: f, at: at, address: filepath.Join(dir, "s"), server: filepath.Join(dir, "b")}
 	log := logrus.New()
 	log.SetOutput(io.Discard)
 	srv := &api.Server{Backend: k, Log: log, Socket: k.server, Reading: func() api.Reading { return api.Anybody }}
-	if err := srv.Listen(); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, srv.Listen())
 	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
 	served := make(chan error, 1)
 	go func() { served <- srv.Serve(ctx) }()
-	if err := k.listen(); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, k.listen())
 	t.Cleanup(func() {
 		cancel()
 		<-served
@@ -225,8 +218,6 @@ func killable(t *testing.T, f *fake, at string) (*killed, *api.Client) {
 		k.once.Do(func() { t.Error("it was never killed") })
 	})
 	client, err := api.NewClient("unix://"+k.address, api.Munge{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	return k, client
 }

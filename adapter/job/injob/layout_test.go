@@ -11,6 +11,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/evoslurm/evoslurm/adapter/api"
+	"github.com/evoslurm/evoslurm/internal/must"
 )
 
 func TestParseSrun(t *testing.T) {
@@ -108,9 +109,7 @@ func TestLayOut(t *testing.T) {
 		{"-w n9 -n 16 x", "", "16:16@0"}, // too many: srun says so
 	} {
 		s, err := parseSrun(strings.Fields(c.args))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 		shares, err := layOut(companions(), s, env(c.env))
 		var got []string
 		for _, s := range shares {
@@ -122,9 +121,7 @@ func TestLayOut(t *testing.T) {
 	}
 	for _, args := range []string{"-n0 x", "-nx x", "-n-1 x", "-N7 x", "-N3-2 x", "-N0 x", "-w n3 x", "-w n[1 x", "-w /f x", "-x n[1-9] x", "--ntasks-per-node=0 x"} {
 		s, err := parseSrun(strings.Fields(args))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 		if shares, err := layOut(companions(), s, env()); err == nil {
 			t.Errorf("%s: %+v, want an error", args, shares)
 		}
@@ -147,13 +144,9 @@ func TestLayOutProperties(t *testing.T) {
 		}
 		n := rapid.IntRange(1, 1000).Draw(r, "tasks")
 		s, err := parseSrun([]string{fmt.Sprint("-n", n), "x"})
-		if err != nil {
-			r.Fatal(err)
-		}
+		must.OK(r, err)
 		shares, err := layOut(a, s, env())
-		if err != nil {
-			r.Fatal(err)
-		}
+		must.OK(r, err)
 		sum, used := 0, 0
 		for _, s := range shares {
 			if s.first != sum || s.tasks < len(s.nodes) || len(s.nodes) == 0 {
@@ -225,13 +218,9 @@ func TestOptionsOverParts(t *testing.T) {
 func TestRunsOverParts(t *testing.T) {
 	c := Command{Allocation: companions(), Environ: []string{"SLURM_JOB_ID=12", "SLURM_NNODES=2", "SLURM_CONF=/c", "A=b"}}
 	s, err := parseSrun(strings.Fields("-l --mpi=none -n 8 -w n[1-2,5-6,9] --jobid=12 -i 5 ./a.out -n 3"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	runs, o, err := c.several(s)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	if !o.label || o.width != 1 || o.killOnBadExit || !slices.Equal(o.reads, []bool{false, true, false}) {
 		t.Errorf("options %+v", o)
 	}

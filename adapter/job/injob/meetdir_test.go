@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/evoslurm/evoslurm/adapter/api"
+	"github.com/evoslurm/evoslurm/internal/must"
 )
 
 // taken lists what another user may have put in place of a user's folder.
@@ -27,24 +28,18 @@ func takeMeetDir(t *testing.T, what string) (name string) {
 	before := meetBase
 	t.Cleanup(func() { meetBase = before })
 	base, err := os.MkdirTemp("", "m") // a short path, for sockets
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	t.Cleanup(func() { os.RemoveAll(base) })
 	meetBase = base
 	name = filepath.Join(base, fmt.Sprint("evoslurm-", os.Getuid()))
 	for _, n := range []string{name, name + ".0"} {
-		if err := taken[what](n); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, taken[what](n))
 		if strings.HasSuffix(what, "to all") {
 			err = os.Chmod(n, 0o777)
 		} else {
 			err = os.Lchown(n, 65534, 65534)
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 	}
 	return name
 }

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/evoslurm/evoslurm/adapter/api"
+	"github.com/evoslurm/evoslurm/internal/must"
 )
 
 // shared is a sidecar for several followers of a job: ending a step twice does nothing, and no
@@ -121,9 +122,7 @@ func TestFollowTogetherOffer(t *testing.T) {
 	f.mu.Unlock()
 	f.eventually("it is answered", func() bool { f.mu.Lock(); defer f.mu.Unlock(); return len(f.said) > 0 })
 	f.eventually("both run on one", func() bool { return f.on() == "n1 n1" })
-	if err := os.WriteFile(f.dir+"/over", nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, os.WriteFile(f.dir+"/over", nil, 0o600))
 	if status := <-slow; status != 0 {
 		t.Errorf("status %d", status)
 	}
@@ -140,9 +139,7 @@ func TestFollowLock(t *testing.T) {
 	var cancel context.CancelFunc
 	f.ctx, cancel = context.WithCancel(t.Context())
 	defer cancel()
-	if err := os.MkdirAll(meetDir(), 0o700); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, os.MkdirAll(meetDir(), 0o700))
 	unlock := f.alone("step")
 	g := &follower{address: f.address}
 	g.ctx = t.Context()

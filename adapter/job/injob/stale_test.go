@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/evoslurm/evoslurm/adapter/api"
+	"github.com/evoslurm/evoslurm/internal/must"
 )
 
 // shrunk returns a job of one Slurm job that began on n[1-4] and has n[1-2].
@@ -22,9 +23,7 @@ var inside = []string{"SLURM_JOB_ID=12", "SLURM_JOB_NODELIST=n[1-4]", "SLURM_NNO
 func optionsOf(t *testing.T, a api.Allocation, environ []string, args string) ([]string, error) {
 	t.Helper()
 	parsed, err := parseSrun(strings.Fields(args))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	c := Command{Allocation: a, Environ: environ}
 	var runs []run
 	if len(a.Parts) > 1 {
@@ -105,9 +104,7 @@ func TestExportsRememberNodesGivenBack(t *testing.T) {
 	environ := inside
 	apply := func(a api.Allocation) (left string) {
 		e, err := ExportsOf(a, env(environ...))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 		environ = e.Apply(environ)
 		return lookup(environ, VarGaveBack)
 	}

@@ -5,6 +5,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/evoslurm/evoslurm/internal/must"
 )
 
 func TestFromScriptLines(t *testing.T) {
@@ -60,13 +62,9 @@ func TestFromScriptRefuses(t *testing.T) {
 func TestLayers(t *testing.T) {
 	table := newOptionTable()
 	script, err := table.fromScript([]byte("#SBATCH --time=1 --comment=script --profile=energy -p one --begin=noon"), "job.sh")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	line, err := table.Parse(strings.Fields("-t 3 --profile=2@10m -t 4"), "")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	l := layers{script: script, command: line.Options,
 		environment: table.fromEnvironment([]string{"SBATCH_TIMELIMIT=2", "SBATCH_PARTITION=two", "SBATCH_WAIT=", "HOME=/", "SBATCH_GRES=", "SBATCH_EXCLUSIVE=user", "junk"})}
 	for name, want := range map[string]string{"time": "4", "partition": "two", "comment": "script", "begin": "noon", "exclusive": "user", "wait": "", "profile": "energy"} {

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/evoslurm/evoslurm/internal/must"
 	"github.com/evoslurm/evoslurm/slurmctl"
 )
 
@@ -23,9 +24,7 @@ func TestMoved(t *testing.T) {
 		{"--moldable=6@2h,7@1h -p short", "all_partitions", "short,endless", "partition endless has 5"},
 	} {
 		r, err := build(c.words+" job.sh", "")
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 		s := site{cluster: still{version: "22.05.8", values: map[string]string{"JobSubmitPlugins": c.plugins}}, stderr: io.Discard}
 		if r, err = s.feasible(t.Context(), r); err != nil {
 			t.Errorf("%s with plugins %q: rejected before submission: %v", c.words, c.plugins, err)
@@ -52,9 +51,7 @@ func TestMovedMalleable(t *testing.T) {
 		{"lua", "short", 8, "it is malleable up to 3, not 8: partition short"}, // not moved
 	} {
 		r, err := build("-p short --profile=1-8@1m --grace=1m job.sh", "")
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 		var said strings.Builder
 		s := site{cluster: still{version: "22.05.8", values: map[string]string{"JobSubmitPlugins": c.plugins}}, stderr: &said}
 		if r, err = s.feasible(t.Context(), r); err != nil {

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/evoslurm/evoslurm/adapter/job/request"
+	"github.com/evoslurm/evoslurm/internal/must"
 )
 
 // EVOSBATCH_ variables are below the command line and above the script.
@@ -27,13 +28,9 @@ func TestOwnVariables(t *testing.T) {
 	} {
 		table := newOptionTable()
 		line, err := table.Parse(strings.Fields(c.words), "")
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 		asked, err := request.FromScript([]byte(c.script))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 		src := sources{line: line, options: layers{command: line.Options, own: ownFrom(strings.Fields(c.environ))}, evo: asked}
 		r, _, err := newSubmission(src, request.Request{ExpandLimit: 1}, time.Now())
 		switch {

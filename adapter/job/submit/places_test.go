@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/evoslurm/evoslurm/internal/must"
 	"github.com/evoslurm/evoslurm/slurmctl"
 )
 
@@ -25,9 +26,7 @@ func TestPlaces(t *testing.T) {
 		"-x n[1 job.sh":                  "error",
 	} {
 		r, err := build("--profile=2@10m "+words, "")
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 		var all []string
 		places, err := r.options.places(nodes, partitions, r.gres)
 		for _, p := range places {
@@ -64,9 +63,7 @@ func TestChoose(t *testing.T) {
 		"--drive=chain": "2@40m [[] [41]]",
 	} {
 		r, err := build(strings.TrimSpace("--moldable=4@20m,2@40m "+words)+" job.sh", "")
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 		m := *r.request.Moldable
 		m.Minutes = [][]int64{nil, {120}}
 		r, err = r.choose(m)

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/evoslurm/evoslurm/adapter/internal/getopt"
+	"github.com/evoslurm/evoslurm/internal/must"
 	"github.com/evoslurm/evoslurm/slurmctl/slurmtest"
 )
 
@@ -35,18 +36,14 @@ func (s installed) sbatch(t *testing.T, args ...string) (string, error) {
 func (s installed) record(t *testing.T, id string) string {
 	t.Helper()
 	record, err := s.Run(t.Context(), s.user, "scontrol", "show", "job", "-o", strings.TrimSpace(id))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	return record
 }
 
 // testOptions compares the table of options with the help.
 func (s installed) testOptions(t *testing.T) {
 	help, err := s.sbatch(t, "--help")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	learned := optionTable{getopt.NewTable(nil)}
 	learned.learn(help)
 	if len(learned.Long) < 70 {
@@ -144,9 +141,7 @@ func (s installed) testDirectives(t *testing.T) {
 			continue
 		}
 		name, err := s.Run(t.Context(), s.user, "squeue", "-h", "-j", strings.TrimSpace(string(out)), "-o", "%j")
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 		own, _ := layers{script: options}.last("job-name")
 		if strings.TrimSuffix(name, "\n") != own.Value {
 			t.Errorf("%s: the name is %q, we say %q", line, name, own.Value)

@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/evoslurm/evoslurm/adapter/job/request"
+	"github.com/evoslurm/evoslurm/internal/must"
 	"github.com/evoslurm/evoslurm/slurmctl"
 )
 
@@ -165,9 +166,7 @@ func TestLongProfileInScript(t *testing.T) {
 	long := strings.TrimSuffix(strings.Repeat("100@59s,", 200), ",")
 	script := "#EVO --profile=" + long + " --expand-limit=2\n"
 	r, err := build("--drive=auto --comment=hi job.sh", script)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	text, err := r.marker(nil)
 	if err != nil || text != "evo:v2;script;x=2;d=auto;c=hi;;" {
 		t.Errorf("%q, %v", text, err)
@@ -177,9 +176,7 @@ func TestLongProfileInScript(t *testing.T) {
 		t.Fatal(ok, err)
 	}
 	given, _, err := request.FromStored([]byte(script))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	if s, err = s.Join(given); err != nil || s.Profile.String() != r.request.Profile.String() {
 		t.Errorf("the controller reads %.80s, %v", s.Profile, err)
 	}
@@ -220,9 +217,7 @@ func TestCheckFit(t *testing.T) {
 		{"4@1h --time=150 --drive=chain", []place{{partition("wide", 2), nil, 8, ""}}, 120, "wide", ""},
 	} {
 		r, err := build("--profile="+c.words+" job.sh", "")
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 		fitting, got, err := checkFit(r, c.places)
 		var names []string
 		for _, p := range fitting {

@@ -11,6 +11,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/evoslurm/evoslurm/adapter/lab/machine"
+	"github.com/evoslurm/evoslurm/internal/must"
 	"github.com/evoslurm/evoslurm/planner/malleable"
 )
 
@@ -26,9 +27,7 @@ func phase(seconds float64, least, preferred, most int) machine.Phase {
 func simulate(t *testing.T, nodes int, s machine.Scheduler, jobs ...machine.Job) []*machine.Run {
 	t.Helper()
 	runs, err := machine.Simulate(t.Context(), nodes, jobs, s, machine.Options{Watch: watch(t)})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	return runs
 }
 
@@ -239,9 +238,7 @@ func TestProperties(t *testing.T) {
 		jobs := drawJobs(t, nodes, kinds)
 		run := func() []*machine.Run {
 			runs, err := machine.Simulate(t.Context(), nodes, jobs, s(), machine.Options{Watch: watch(t)})
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.OK(t, err)
 			return runs
 		}
 		runs := run()

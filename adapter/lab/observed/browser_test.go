@@ -15,6 +15,7 @@ import (
 
 	"github.com/evoslurm/evoslurm/adapter/internal/axetest"
 	"github.com/evoslurm/evoslurm/adapter/lab/report"
+	"github.com/evoslurm/evoslurm/internal/must"
 )
 
 var shots = flag.String("shots", "", "folder to put pictures of the report into")
@@ -22,18 +23,12 @@ var shots = flag.String("shots", "", "folder to put pictures of the report into"
 // TestObservedBrowser: the report on observed days is accessible, and shows all columns of its answers on a desk and a phone.
 func TestObservedBrowser(t *testing.T) {
 	r, err := New(t.Context(), folder(t, map[string]string{"2026-03-01.jsonl": kept(t)}), third)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	name := filepath.Join(t.TempDir(), "report.html")
 	f, err := os.Create(name)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	defer f.Close()
-	if err := r.Page(f, report.Options{Version: "v1"}); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, r.Page(f, report.Options{Version: "v1"}))
 	alloc, stop := chromedp.NewExecAllocator(t.Context(), append(chromedp.DefaultExecAllocatorOptions[:], chromedp.NoSandbox, chromedp.WSURLReadTimeout(2*time.Minute))...)
 	defer stop()
 	ctx, stop := chromedp.NewContext(alloc)

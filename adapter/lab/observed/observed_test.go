@@ -19,6 +19,7 @@ import (
 	"github.com/evoslurm/evoslurm/adapter/lab/report"
 	"github.com/evoslurm/evoslurm/adapter/lab/simulate"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/observed"
+	"github.com/evoslurm/evoslurm/internal/must"
 	"github.com/evoslurm/evoslurm/planner"
 )
 
@@ -93,9 +94,7 @@ func TestRules(t *testing.T) {
 		}
 	}
 	rules, err := ReadRules(strings.NewReader("[{name: 'amr-*', user: anna, profile: '25%@50%,50%@10%,50%@15%,25%@25%'}, {account: physics, profile: '1@10m,2@5m'}, {name: big, shape: amr}]"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	applyRules(t, Evolve{Rules: rules, Shortest: 60, Seed: 1}.evolver())
 }
 
@@ -141,9 +140,7 @@ func folder(t *testing.T, files map[string]string) string {
 			}
 			name += ".gz"
 		}
-		if err := os.WriteFile(filepath.Join(dir, name), b.Bytes(), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, os.WriteFile(filepath.Join(dir, name), b.Bytes(), 0o644))
 	}
 	return dir
 }
@@ -151,9 +148,7 @@ func folder(t *testing.T, files map[string]string) string {
 func kept(t *testing.T) string {
 	t.Helper()
 	text, err := os.ReadFile("testdata/2026-03-01.jsonl")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	return string(text)
 }
 
@@ -164,23 +159,15 @@ func TestKept(t *testing.T) {
 	o := third
 	o.Days = 0
 	r, err := New(t.Context(), folder(t, map[string]string{"2026-03-01.jsonl": kept(t)}), o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	got, err := json.MarshalIndent(r, "", " ")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	const file = "testdata/report.json"
 	if *rewrite {
-		if err := os.WriteFile(file, append(got, '\n'), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, os.WriteFile(file, append(got, '\n'), 0o644))
 	}
 	want, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	if string(bytes.TrimSpace(want)) != string(got) {
 		t.Errorf("-rewrite if you mean it:\n%s", got)
 	}
@@ -189,9 +176,7 @@ func TestKept(t *testing.T) {
 // TestPlayed plays the kept record: the site's means are those of its lines, and the page has every answer.
 func TestPlayed(t *testing.T) {
 	r, err := New(t.Context(), folder(t, map[string]string{"2026-03-01.jsonl": kept(t)}), third)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	if len(r.Gain) != 9 || r.Gain[0].Of != 24 || r.Gain[0].Of != r.Gain[1].Of+r.Gain[2].Of {
 		t.Fatalf("%+v", r.Gain)
 	}
@@ -250,9 +235,7 @@ func TestMissing(t *testing.T) {
 	later := strings.NewReplacer(`"at":17723`, `"at":17727`).Replace(heading) // 2026-03-05
 	r, err := New(t.Context(), folder(t, map[string]string{"2026-03-01.jsonl": whole, "2026-03-01.2.jsonl.gz": "no record", "2026-03-01.3.jsonl": heading + "\n{broken\n",
 		"2026-03-05.jsonl": later + "\n"}), third)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	notes := strings.Join(r.Notes, "\n")
 	for _, want := range []string{"2026-03-01.2.jsonl.gz: not a file of observed days", "2026-03-01.3.jsonl.gz: the rest of the file cannot be read", "no record between 2026-03-01 and 2026-03-05", "2026-03-05: nothing was recorded"} {
 		if !strings.Contains(notes, want) {
@@ -302,9 +285,7 @@ func TestDay(t *testing.T) {
 	r.add(observed.Record{At: from - 50, Reservation: &observed.Reservation{Name: "a", Start: from + 1000, End: from + 2000, Nodes: "n3"}})
 	r.add(observed.Record{At: from + 1500, Reservation: &observed.Reservation{Name: "a", Start: from + 1000, End: from + 2000, Nodes: "n3", Ended: true}})
 	d, err := r.newDay("2026-03-01")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	type s struct {
 		submit, seconds, limit int64
 		cpus, nice             int
@@ -329,9 +310,7 @@ func TestDay(t *testing.T) {
 // FuzzReport: no record ends the report, whatever its lines say.
 func FuzzReport(f *testing.F) {
 	text, err := os.ReadFile("testdata/2026-03-01.jsonl")
-	if err != nil {
-		f.Fatal(err)
-	}
+	must.OK(f, err)
 	f.Add(string(text))
 	f.Add(strings.ReplaceAll(string(text), `"start":17723`, `"start":-9999999999917723`))
 	f.Add(strings.ReplaceAll(string(text), `"nodes":2`, `"nodes":2000000000`))

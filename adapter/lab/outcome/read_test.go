@@ -13,6 +13,7 @@ import (
 
 	"github.com/evoslurm/evoslurm/adapter/lab/outcome"
 	"github.com/evoslurm/evoslurm/adapter/lab/trace"
+	"github.com/evoslurm/evoslurm/internal/must"
 )
 
 // TestLayout checks that every job has as many nodes as its outcome says at every second, and
@@ -48,9 +49,7 @@ func TestLayout(t *testing.T) {
 			}
 		}
 		blocks, err := o.Layout()
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 		whose := map[[2]int]int{}
 		had := map[[2]int]int{}
 		for _, b := range blocks {
@@ -100,9 +99,7 @@ const result = `{"strategy":"2X+c","nodes":4,"sidecar":true,"made":{"command":"e
 // files and Perfetto's.
 func TestRead(t *testing.T) {
 	o, err := outcome.Read(strings.NewReader(result), "x")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	if o.Name != "2X+c" || o.Nodes != 4 || o.Allocated != 77 || o.Made.Seed != "3" || o.Jobs[0].ID != "a" {
 		t.Errorf("%+v", o)
 	}
@@ -110,9 +107,7 @@ func TestRead(t *testing.T) {
 		t.Error(diff)
 	}
 	var b bytes.Buffer
-	if err := outcome.WriteJobs(&b, &o); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, outcome.WriteJobs(&b, &o))
 	const want = `job_id,workload_name,profile,submission_time,requested_number_of_resources,requested_time,success,final_state,starting_time,execution_time,finish_time,waiting_time,turnaround_time,stretch,allocated_resources,consumed_energy,metadata
 a,evoslurm,,0,1,30,1,COMPLETED_SUCCESSFULLY,0,30,30,0,30,1.000000,0-2,-1,"1@10s,3@10s,1@10s"
 b,evoslurm,,5,1,60,1,COMPLETED_SUCCESSFULLY,10,20,30,5,25,1.250000,3,-1,
@@ -124,22 +119,16 @@ b,evoslurm,,5,1,60,1,COMPLETED_SUCCESSFULLY,10,20,30,5,25,1.250000,3,-1,
 		t.Error(err)
 	}
 	b.Reset()
-	if err := outcome.WriteSchedule(&b, &o, "v1"); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, outcome.WriteSchedule(&b, &o, "v1"))
 	var schedule map[string]any
-	if err := json.Unmarshal(b.Bytes(), &schedule); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, json.Unmarshal(b.Bytes(), &schedule))
 	for key, want := range map[string]any{"makespan": 30., "nb_jobs": 3., "nb_jobs_finished": 2., "nb_jobs_rejected": 1., "mean_waiting_time": 2.5, "max_slowdown": 1.25, "time_computing": 77., "time_idle": 43., "nb_computing_machines": 4., "batsim_version": "evoslurm v1"} {
 		if schedule[key] != want {
 			t.Errorf("%s: %v, want %v", key, schedule[key], want)
 		}
 	}
 	b.Reset()
-	if err := outcome.WritePerfetto(&b, &o); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, outcome.WritePerfetto(&b, &o))
 	var events struct {
 		TraceEvents []struct {
 			Ph, Name string
@@ -148,9 +137,7 @@ b,evoslurm,,5,1,60,1,COMPLETED_SUCCESSFULLY,10,20,30,5,25,1.250000,3,-1,
 			Args     map[string]any
 		}
 	}
-	if err := json.Unmarshal(b.Bytes(), &events); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, json.Unmarshal(b.Bytes(), &events))
 	seen := map[string]bool{}
 	for _, e := range events.TraceEvents {
 		seen[fmt.Sprint(e.Ph, " ", e.Name, " ", e.Tid, " ", e.Ts, " ", e.Dur)] = true
@@ -186,13 +173,9 @@ func TestBad(t *testing.T) {
 // TestFromTrace reads an outcome in SWF, with its header's notes on how it was made.
 func TestFromTrace(t *testing.T) {
 	tr, err := trace.Read(strings.NewReader("; MaxProcs: 4\n; Scheduler: easy\n; Command: evosim baseline x.swf\n; MadeBy: v9\n1 100 5 20 2 -1 -1 2 100 -1 1 1 -1 -1 0 -1 -1 -1\n2 110 -1 0 2 -1 -1 2 100 -1 5 1 -1 -1 0 -1 -1 -1\n"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	o, err := outcome.FromTrace(tr, "x")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	want := outcome.Outcome{Name: "easy", Made: outcome.Made{Command: "evosim baseline x.swf", Version: "v9"}, Run: outcome.Run{Nodes: 4, Jobs: []outcome.Job{
 		{ID: "1", Start: 5, End: 25, Limit: 100, User: 1, Area: 40, State: outcome.Completed, Sizes: []outcome.Size{{At: 5, Nodes: 2}, {At: 25}}},
 		{ID: "2", Submit: 10, Start: -1, End: -1, Limit: 100, User: 1, State: "CANCELLED"}}}}

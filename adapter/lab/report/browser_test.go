@@ -21,6 +21,7 @@ import (
 	"github.com/evoslurm/evoslurm/adapter/internal/axetest"
 	"github.com/evoslurm/evoslurm/adapter/lab/outcome"
 	"github.com/evoslurm/evoslurm/adapter/lab/report"
+	"github.com/evoslurm/evoslurm/internal/must"
 )
 
 var (
@@ -36,25 +37,17 @@ func TestReportBrowser(t *testing.T) {
 	if *from != "" {
 		outcomes = nil
 		files, err := outcome.Files(*from)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 		for _, name := range files {
 			o, err := outcome.ReadFile(name)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.OK(t, err)
 			outcomes = append(outcomes, o)
 		}
 	}
 	name := filepath.Join(t.TempDir(), "report.html")
 	f, err := os.Create(name)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := report.Write(f, outcomes, report.Options{Command: "evosim report", Version: "test"}); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
+	must.OK(t, report.Write(f, outcomes, report.Options{Command: "evosim report", Version: "test"}))
 	f.Close()
 
 	alloc, stop := chromedp.NewExecAllocator(context.Background(), append(chromedp.DefaultExecAllocatorOptions[:], chromedp.NoSandbox, chromedp.WindowSize(1200, 1600), chromedp.WSURLReadTimeout(2*time.Minute))...)
@@ -79,9 +72,7 @@ func TestReportBrowser(t *testing.T) {
 	})
 	do := func(actions ...chromedp.Action) {
 		t.Helper()
-		if err := chromedp.Run(ctx, actions...); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, chromedp.Run(ctx, actions...))
 	}
 	picture := func(name string) {
 		var png []byte

@@ -11,6 +11,7 @@ import (
 
 	"github.com/evoslurm/evoslurm/adapter/lab/sim"
 	"github.com/evoslurm/evoslurm/adapter/lab/workload"
+	"github.com/evoslurm/evoslurm/internal/must"
 	"github.com/evoslurm/evoslurm/planner"
 )
 
@@ -25,15 +26,11 @@ func comparison(t *testing.T, tests int, names ...string) sim.Comparison {
 	var strategies []planner.Strategy
 	for _, name := range names {
 		s, err := planner.StrategyByName(name)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 		strategies = append(strategies, s)
 	}
 	c, err := sim.Compare(t.Context(), workloads, strategies, 1, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	return c
 }
 

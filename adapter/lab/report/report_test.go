@@ -13,6 +13,7 @@ import (
 
 	"github.com/evoslurm/evoslurm/adapter/lab/outcome"
 	"github.com/evoslurm/evoslurm/adapter/lab/report"
+	"github.com/evoslurm/evoslurm/internal/must"
 )
 
 // sample returns two outcomes of the same jobs: under a strategy, and rigid at their peaks.
@@ -44,9 +45,7 @@ func sample() []outcome.Outcome {
 func write(t *testing.T, all []outcome.Outcome) string {
 	t.Helper()
 	var b bytes.Buffer
-	if err := report.Write(&b, all, report.Options{Command: "evosim report x", Version: "v1"}); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, report.Write(&b, all, report.Options{Command: "evosim report x", Version: "v1"}))
 	return b.String()
 }
 
@@ -95,9 +94,7 @@ func TestReport(t *testing.T) {
 		} `json:"runs"`
 	}
 	data := regexp.MustCompile(`(?s)<script id="data" type="application/json">(.*?)</script>`).FindStringSubmatch(text)
-	if err := json.Unmarshal([]byte(data[1]), &charts); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, json.Unmarshal([]byte(data[1]), &charts))
 	if r := charts.Runs[0]; len(r.IDs) != 60 || r.Of != 60 || r.Part != 100 {
 		t.Errorf("%d of %d jobs are drawn, %v %%", len(r.IDs), r.Of, r.Part)
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/evoslurm/evoslurm/adapter/lab/machine"
 	"github.com/evoslurm/evoslurm/adapter/lab/sim"
 	"github.com/evoslurm/evoslurm/adapter/lab/trace"
+	"github.com/evoslurm/evoslurm/internal/must"
 )
 
 var traces = flag.String("traces", "", "folder of real traces (make archives)")
@@ -30,9 +31,7 @@ func TestBaselineArchives(t *testing.T) {
 		}
 		for scheduler, reference := range map[string]func(int, []naive.Rigid) []int64{"easy": naive.EASY, "conservative": naive.Conservative} {
 			out, err := sim.Baseline(t.Context(), tr, scheduler, tr.Header.Machine(), 1)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.OK(t, err)
 			differ := 0
 			for i, start := range reference(tr.Header.Machine(), plain) {
 				if int64(out.Jobs[i].Start()) != start {
@@ -53,9 +52,7 @@ func archive(t testing.TB, name string) trace.Trace {
 	}
 	defer f.Close()
 	tr, err := trace.Read(f)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	return tr
 }
 

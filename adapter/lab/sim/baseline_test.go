@@ -7,6 +7,7 @@ import (
 
 	"github.com/evoslurm/evoslurm/adapter/lab/sim"
 	"github.com/evoslurm/evoslurm/adapter/lab/trace"
+	"github.com/evoslurm/evoslurm/internal/must"
 )
 
 // TestBaseline checks a few jobs by hand, and the contents of an outcome.
@@ -20,13 +21,9 @@ func TestBaseline(t *testing.T) {
 `
 	for name, want := range map[string]string{"fcfs": "0 99 198 196", "easy": "0 99 198 0", "conservative": "0 99 198 0"} {
 		tr, err := trace.Read(strings.NewReader(text))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 		out, err := sim.Baseline(t.Context(), tr, name, 10, 2)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 		var waits []string
 		for _, j := range out.Jobs {
 			waits = append(waits, fmt.Sprint(j.Wait))

@@ -9,6 +9,7 @@ import (
 
 	"github.com/evoslurm/evoslurm/adapter/lab/sim"
 	"github.com/evoslurm/evoslurm/adapter/lab/workload"
+	"github.com/evoslurm/evoslurm/internal/must"
 	"github.com/evoslurm/evoslurm/planner"
 )
 
@@ -21,9 +22,7 @@ func compared(t *testing.T, tests int) ([]planner.Problem, []planner.Strategy) {
 	var strategies []planner.Strategy
 	for _, name := range []string{"rigid", "noX", "infX+c", "minwaste"} {
 		s, err := planner.StrategyByName(name)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 		strategies = append(strategies, s)
 	}
 	return workloads, append(strategies, planner.Search{MaxEvaluations: 3000})
@@ -41,9 +40,7 @@ func TestCompare(t *testing.T) {
 		for w, p := range workloads {
 			for s, strategy := range strategies {
 				want, err := strategy.Plan(p)
-				if err != nil {
-					t.Fatal(err)
-				}
+				must.OK(t, err)
 				got := c.Outcomes[w][s]
 				if diff := cmp.Diff(want, got.Schedule); diff != "" {
 					t.Fatalf("workload %d, %s (-want +got):\n%s", w, strategy.Name(), diff)

@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
+	"github.com/evoslurm/evoslurm/internal/must"
 	"github.com/evoslurm/evoslurm/planner/malleable"
 )
 
@@ -18,9 +19,7 @@ func both() []malleable.Policy { return []malleable.Policy{malleable.FPSMA{}, ma
 // People read which findings hold (KOALA.md); the ones named here hold with any seed.
 func TestKoala(t *testing.T) {
 	got, err := DefaultKoala.Play(4, 1, both(), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	again, err := DefaultKoala.Play(4, 1, both(), nil)
 	if diff := cmp.Diff(got, again); err != nil || diff != "" {
 		t.Errorf("the same again: %v\n%s", err, diff)
@@ -53,9 +52,7 @@ func TestKoalaKeepsTo(t *testing.T) {
 		k.Claim = rapid.IntRange(0, 10).Draw(t, "claim")
 		k.Adapt = rapid.IntRange(0, 20).Draw(t, "adapt")
 		p, err := malleable.PolicyByName(rapid.SampledFrom(malleable.Policies()).Draw(t, "policy"))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 		approach := malleable.Approach(rapid.IntRange(0, 1).Draw(t, "approach"))
 		s := newKoalaSim(k, approach, p)
 		s.submit(rapid.Bool().Draw(t, "rigid"), rapid.IntRange(1, 120).Draw(t, "interval"), rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 0)))

@@ -6,6 +6,7 @@ import (
 
 	"github.com/evoslurm/evoslurm/adapter/lab/sim"
 	"github.com/evoslurm/evoslurm/adapter/lab/workload"
+	"github.com/evoslurm/evoslurm/internal/must"
 	"github.com/evoslurm/evoslurm/planner"
 )
 
@@ -14,15 +15,11 @@ func paper(t *testing.T, tests int) sim.PaperResult {
 	var strategies []planner.Strategy
 	for _, name := range planner.PaperStrategies() {
 		s, err := planner.StrategyByName(name)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 		strategies = append(strategies, s)
 	}
 	got, err := sim.Paper(workload.DefaultPaper, tests, 1, strategies, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	return got
 }
 

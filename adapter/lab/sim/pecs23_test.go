@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/evoslurm/evoslurm/adapter/lab/sim"
+	"github.com/evoslurm/evoslurm/internal/must"
 )
 
 // TestPECS23Published checks that on the publication's workloads its schedulers give its averages
@@ -17,9 +18,7 @@ func TestPECS23Published(t *testing.T) {
 	e.Phases, e.Shares = 0, []int{0, 100}
 	e.Schedulers = []string{"rigid_backfill", "pref_agreement", "first-fit+gain"} // rigid_easy_backfill is pref_agreement without malleable jobs
 	got, err := e.Run(t.Context(), runtime.GOMAXPROCS(0), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	for _, row := range got.Rows[:2] {
 		for i, share := range e.Shares {
 			f := row.Figures[i]
@@ -50,9 +49,7 @@ func TestPECS23Evolving(t *testing.T) {
 	e := sim.DefaultPECS23
 	e.Seeds, e.Shares, e.Schedulers = 2, []int{0, 100}, nil
 	got, err := e.Run(t.Context(), runtime.GOMAXPROCS(0), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	wait := make(map[string]float64)
 	for _, row := range got.Evolving {
 		wait[row.Name] = row.Figures[1].Wait

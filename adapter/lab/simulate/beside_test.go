@@ -7,6 +7,7 @@ import (
 	"github.com/evoslurm/evoslurm/adapter/internal/config"
 	figures "github.com/evoslurm/evoslurm/adapter/lab/outcome"
 	"github.com/evoslurm/evoslurm/adapter/lab/simulate"
+	"github.com/evoslurm/evoslurm/internal/must"
 	"github.com/evoslurm/evoslurm/planner"
 )
 
@@ -17,9 +18,7 @@ func TestBeside(t *testing.T) {
 		with := outcome(t, e)
 		for _, name := range simulate.Besides {
 			r, err := e.Beside(context.Background(), name)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.OK(t, err)
 			if r.Sidecar || r.Strategy != name {
 				t.Errorf("%s: sidecar %v, %s", name, r.Sidecar, r.Strategy)
 			}
@@ -46,9 +45,7 @@ func TestBeside(t *testing.T) {
 			}
 			if name == simulate.Neighbour {
 				easy, err := e.Beside(context.Background(), "easy")
-				if err != nil {
-					t.Fatal(err)
-				}
+				must.OK(t, err)
 				if n := figures.Compare(r.Outcome(), easy.Outcome()); n.Later > 0 {
 					t.Errorf("seed %d: %d of %d stock jobs start later", seed, n.Later, n.Stock)
 				}
@@ -78,9 +75,7 @@ func TestLendingDelays(t *testing.T) {
 	}
 	evolving := outcome(t, e)
 	rigid, err := e.Beside(context.Background(), simulate.Slurm)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	if b, before := evolving.Jobs[1].Start, rigid.Jobs[1].Start; b+900 > before {
 		t.Errorf("b starts at %d, beside a rigid job at %d: nothing was lent", b, before)
 	}

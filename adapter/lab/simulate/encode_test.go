@@ -16,6 +16,7 @@ import (
 
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/recorder"
+	"github.com/evoslurm/evoslurm/internal/must"
 )
 
 // encoded returns what encodes the core before every nth step or so, the nth in any case, and continues with the decoded one, which must
@@ -102,13 +103,9 @@ func recordStorm(t *testing.T, seed uint64) []string {
 		r.Warn = func(err error) { t.Error(err) }
 		return r
 	}})
-	if err := r.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, r.Close())
 	files, err := recorder.Find(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	return files
 }
 
@@ -133,9 +130,7 @@ func TestReplaySince(t *testing.T) {
 	files := stormFiles(t)
 	var times []time.Time
 	all := recorder.Player{Version: "test", See: func(s recorder.Step) { times = append(times, s.At) }}
-	if err := all.Play(files); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, all.Play(files))
 	for range 5 {
 		p := recorder.Player{Version: "test", Since: times[rand.IntN(len(times))]}
 		want := len(times) - slices.IndexFunc(times, func(at time.Time) bool { return !at.Before(p.Since) })

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/evoslurm/evoslurm/adapter/lab/simulate"
+	"github.com/evoslurm/evoslurm/internal/must"
 )
 
 // TestESPJobs: table 2.2, whose work adds up to another time than is printed.
@@ -55,9 +56,7 @@ func TestESP(t *testing.T) {
 	const seeds = 5
 	for seed := range uint64(seeds) {
 		r, err := simulate.ESP{Cores: 64, Full: true, Seed: seed, Burst: true}.Run(context.Background(), experiment(t, 0), false)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 		sum += r.Printed
 		if r.Efficiency <= r.Printed || r.Throughput < 1 {
 			t.Errorf("seed %d: %+v", seed, r)
@@ -76,9 +75,7 @@ func TestDynamicESP(t *testing.T) {
 	e.Cluster.Nodes = 120
 	evolving := outcome(t, e)
 	rigid, err := e.Beside(context.Background(), simulate.Slurm)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	if evolving.Metrics.Unfinished > 0 || evolving.Metrics.Turnaround.Mean >= rigid.Metrics.Turnaround.Mean {
 		t.Errorf("%+v, rigid %+v", evolving.Metrics, rigid.Metrics)
 	}
@@ -91,9 +88,7 @@ func TestESPAsks(t *testing.T) {
 		e := experiment(t, 0)
 		e.Jobs, e.Cluster.Nodes = b.Jobs(), b.Cores
 		r, err := e.Run(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 		got, not := 0, 0
 		for i, j := range r.Jobs {
 			d := e.Jobs[i].Demand

@@ -18,6 +18,7 @@ import (
 	"github.com/evoslurm/evoslurm/adapter/internal/drivemode"
 	"github.com/evoslurm/evoslurm/adapter/lab/simulate"
 	"github.com/evoslurm/evoslurm/adapter/lab/trace"
+	"github.com/evoslurm/evoslurm/internal/must"
 	"github.com/evoslurm/evoslurm/planner"
 	"github.com/evoslurm/evoslurm/slurmctl/slurmsim"
 )
@@ -31,9 +32,7 @@ func experiment(t testing.TB, seed uint64) simulate.Experiment {
 		cfg.HoldShares.Partition.Nodes = 40
 	}
 	strategy, err := planner.StrategyByName([]string{"noX", "2X+c", "infX", "rigid", "minwaste"}[seed%5])
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	e := simulate.Experiment{Config: cfg, Strategy: strategy, Cluster: slurmsim.Options{Nodes: 8, Accounting: true, PermitJobExpansion: true}}
 	at := int64(0)
 	for i := range 10 {
@@ -53,9 +52,7 @@ func experiment(t testing.TB, seed uint64) simulate.Experiment {
 
 func outcome(t testing.TB, e simulate.Experiment) *simulate.Result {
 	r, err := e.Run(context.Background())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	return r
 }
 
@@ -129,9 +126,7 @@ func TestEqualSeeds(t *testing.T) {
 	run := func(procs int) string {
 		defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(procs))
 		text, err := json.Marshal(outcome(t, experiment(t, 5)))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 		return string(text)
 	}
 	if diff := gocmp.Diff(run(1), run(4)); diff != "" {
@@ -148,9 +143,7 @@ func BenchmarkTrace(b *testing.B) {
 	}
 	defer f.Close()
 	t, err := trace.Read(f)
-	if err != nil {
-		b.Fatal(err)
-	}
+	must.OK(b, err)
 	part, most := 0.1, len(t.Jobs)
 	fmt.Sscan(os.Getenv("EVOSLURM_JOBS"), &most)
 	t.Jobs = t.Jobs[:most]

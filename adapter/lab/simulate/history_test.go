@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/evoslurm/evoslurm/adapter/internal/config"
+	"github.com/evoslurm/evoslurm/internal/must"
 	"github.com/evoslurm/evoslurm/planner"
 	"github.com/evoslurm/evoslurm/slurmctl/slurmsim"
 )
@@ -35,9 +36,7 @@ func histories(t *testing.T, test func(t *testing.T, file, script, want string))
 		t.Run(strings.TrimSuffix(filepath.Base(file), ".txt"), func(t *testing.T) {
 			t.Parallel()
 			text, err := os.ReadFile(file)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.OK(t, err)
 			script, want, _ := strings.Cut(string(text), below)
 			test(t, file, script, want)
 		})
@@ -60,9 +59,7 @@ func TestHistoriesAtRest(t *testing.T) {
 // TestRestAfterRestart checks that a queued job does not keep a restarted sidecar from resting.
 func TestRestAfterRestart(t *testing.T) {
 	h, set := newHistory(io.Discard), setting{config: config.Default()}
-	if err := set.read("cluster nodes=2\n0s stock other 2 60m 50m\n10s submit a 2@10m\n1m kill\n1m start\n40m end"); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, set.read("cluster nodes=2\n0s stock other 2 60m 50m\n10s submit a 2@10m\n1m kill\n1m start\n40m end"))
 	cluster := slurmsim.New(set.options)
 	defer cluster.Close()
 	noX, _ := planner.StrategyByName("noX")
@@ -83,9 +80,7 @@ func TestHistories(t *testing.T) {
 			t.Fatal(err)
 		}
 		if *rewrite {
-			if err := os.WriteFile(file, []byte(strings.TrimRight(script, "\n")+below+got.String()), 0o644); err != nil {
-				t.Fatal(err)
-			}
+			must.OK(t, os.WriteFile(file, []byte(strings.TrimRight(script, "\n")+below+got.String()), 0o644))
 			return
 		}
 		if diff := cmp.Diff(strings.Split(want, "\n"), strings.Split(got.String(), "\n")); diff != "" {

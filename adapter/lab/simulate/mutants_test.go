@@ -14,6 +14,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/evoslurm/evoslurm/internal/must"
 )
 
 var (
@@ -31,9 +33,7 @@ type mutant struct{ name, reason, file, old, new string }
 func mutants(t *testing.T) (all []mutant) {
 	t.Helper()
 	text, err := os.ReadFile("testdata/mutants.txt")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	for _, block := range strings.Split(string(text), "\n== ")[1:] {
 		lines := strings.Split(strings.TrimRight(block, "\n"), "\n")
 		if len(lines) != 5 || !strings.HasPrefix(lines[3], "-") || !strings.HasPrefix(lines[4], "+") {
@@ -58,9 +58,7 @@ func TestMutants(t *testing.T) {
 		t.Run(m.name, func(t *testing.T) {
 			t.Parallel() // a build links on one processor
 			text, err := os.ReadFile(m.file)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.OK(t, err)
 			if n := strings.Count(string(text), m.old); n != 1 {
 				t.Fatalf("%s has the line %d times, want once:\n%s", m.file, n, m.old)
 			}
@@ -84,18 +82,14 @@ func noteFound(t *testing.T, found map[string]string) {
 			fmt.Fprintln(&text, m.name, by)
 		}
 	}
-	if err := os.WriteFile(foundFile, []byte(text.String()), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, os.WriteFile(foundFile, []byte(text.String()), 0o644))
 }
 
 // foundLast reads foundFile.
 func foundLast(t *testing.T) map[string]string {
 	found := map[string]string{}
 	text, err := os.ReadFile(foundFile)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	for line := range strings.Lines(string(text)) {
 		name, by, _ := strings.Cut(strings.TrimSpace(line), " ")
 		found[name] = by
@@ -121,17 +115,11 @@ func (m mutant) try(t *testing.T, text, foundBy string) string {
 	dir := t.TempDir()
 	changed, overlay := filepath.Join(dir, "mutant.go"), filepath.Join(dir, "overlay.json")
 	original, err := filepath.Abs(m.file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	replace, err := json.Marshal(map[string]any{"Replace": map[string]string{original: changed}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	for path, content := range map[string]string{changed: text, overlay: string(replace)} {
-		if err := os.WriteFile(path, []byte(content), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, os.WriteFile(path, []byte(content), 0o644))
 	}
 	binary := filepath.Join(dir, "mutant.test")
 	if out, err := exec.Command("go", "test", "-c", "-vet=off", "-ldflags=-s -w", "-overlay", overlay, "-o", binary, ".").CombinedOutput(); err != nil {

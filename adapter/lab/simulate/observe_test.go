@@ -11,6 +11,7 @@ import (
 	"github.com/evoslurm/evoslurm/adapter/internal/config"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/msg"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/observed"
+	"github.com/evoslurm/evoslurm/internal/must"
 	"github.com/evoslurm/evoslurm/planner"
 	"github.com/evoslurm/evoslurm/slurmctl/slurmsim"
 )
@@ -21,9 +22,7 @@ func TestObserve(t *testing.T) {
 	histories(t, func(t *testing.T, _, script, _ string) {
 		h, polls := newHistory(io.Discard), 0
 		set := setting{config: config.Default(), options: slurmsim.Options{Faults: h.faults}}
-		if err := set.read(script); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, set.read(script))
 		set.config.Mode, set.config.PollInterval = config.ModeObserve, 5*time.Second
 		cluster := slurmsim.New(set.options)
 		defer cluster.Close()
@@ -57,16 +56,12 @@ func TestObserve(t *testing.T) {
 // job is there, and an evolving job is named and stays as it is.
 func TestObserved(t *testing.T) {
 	h, set := newHistory(io.Discard), setting{config: config.Default()}
-	if err := set.read("cluster nodes=2\n0s stock first 2 60m 60m\n1m stock second 1 30m 30m\n2m stock third 2 20m 20m\n3m submit amr 1@10m,2@10m\n3h end"); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, set.read("cluster nodes=2\n0s stock first 2 60m 60m\n1m stock second 1 30m 30m\n2m stock third 2 20m 20m\n3m submit amr 1@10m,2@10m\n3h end"))
 	set.config.Mode, set.config.PollInterval, set.config.Observe.Dir = config.ModeObserve, 5*time.Second, t.TempDir()
 	cluster := slurmsim.New(set.options)
 	defer cluster.Close()
 	w, err := observed.NewWatcher(set.config, "v1", cluster.Now())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	noX, _ := planner.StrategyByName("noX")
 	h.s = &Sidecar{Cluster: cluster, Database: NewDatabase(), Config: set.config, Strategy: noX, Watch: func(_ time.Time, inputs []msg.Input, _ []msg.Effect) {
 		for _, in := range inputs {
@@ -80,14 +75,10 @@ func TestObserved(t *testing.T) {
 	rec := recording{dir: t.TempDir()}
 	h.s.Record = rec.life(t)
 	h.s.Start()
-	if err := errors.Join(h.playAll(set.events), w.Close()); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, errors.Join(h.playAll(set.events), w.Close()))
 	defer rec.replays(t)
 	days, err := observed.Days(set.config.Observe.Dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	starts, ended, parked := countObserved(t, days)
 	if starts != 3 || ended != 3 || parked < 1 {
 		t.Errorf("%d starts, %d jobs ended, %d parked", starts, ended, parked)
@@ -101,9 +92,7 @@ func TestObserved(t *testing.T) {
 // next one that acts drives them to their end.
 func TestObserveBetween(t *testing.T) {
 	h, set := newHistory(io.Discard), setting{config: config.Default()}
-	if err := set.read("cluster nodes=4\n0s submit amr 1@10m,3@10m\n30m end"); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, set.read("cluster nodes=4\n0s submit amr 1@10m,3@10m\n30m end"))
 	set.config.PollInterval = time.Second
 	cluster := slurmsim.New(set.options)
 	defer cluster.Close()
@@ -122,9 +111,7 @@ func TestObserveBetween(t *testing.T) {
 		h.s.Start()
 	}
 	h.s.Start()
-	if err := h.happens(set.events[0].words); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, h.happens(set.events[0].words))
 	h.s.Sleep(5 * time.Minute)
 	restart(config.ModeObserve)
 	h.s.Sleep(7 * time.Minute) // the script calls next meanwhile
@@ -142,9 +129,7 @@ func TestObserveBetween(t *testing.T) {
 func countObserved(t *testing.T, days []observed.Day) (starts, ended, parked int) {
 	for _, d := range days {
 		r, err := observed.Open(d.Files[0])
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 		for one, err := r.Next(); err == nil; one, err = r.Next() {
 			switch j, s := one.Job, one.Start; {
 			case j != nil && j.Evolving && j.Standing && j.Start == 0:

@@ -14,6 +14,7 @@ import (
 	"github.com/evoslurm/evoslurm/adapter/internal/drivemode"
 	"github.com/evoslurm/evoslurm/adapter/lab/simulate"
 	"github.com/evoslurm/evoslurm/adapter/lab/trace"
+	"github.com/evoslurm/evoslurm/internal/must"
 	"github.com/evoslurm/evoslurm/planner"
 	"github.com/evoslurm/evoslurm/planner/malleable"
 	"github.com/evoslurm/evoslurm/slurmctl/slurmsim"
@@ -99,9 +100,7 @@ func TestMalleableSpeedup(t *testing.T) {
 			t.Errorf("%v: %d s, sizes %v; want %d s and 8 nodes", test.speedup, lasts, j.Sizes, test.lasts)
 		}
 		rigid, err := e.Beside(context.Background(), simulate.Slurm)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 		if r := rigid.Jobs[0]; r.End-r.Start != 1000 || len(r.Sizes) != 2 || r.Sizes[0].Nodes != 4 || !r.Evolving {
 			t.Errorf("%v: as a rigid job %+v", test.speedup, r)
 		}
@@ -171,8 +170,6 @@ func TestTooLong(t *testing.T) {
 
 func noX(t testing.TB) planner.Strategy {
 	s, err := planner.StrategyByName("noX")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	return s
 }

@@ -5,6 +5,8 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+
+	"github.com/evoslurm/evoslurm/internal/must"
 )
 
 // TestInterval: Student's t, by hand: 1, 2, 3 have a deviation of 1, and t of 2 degrees is 4.303.
@@ -36,16 +38,12 @@ func TestFile(t *testing.T) {
 	dir := t.TempDir()
 	write := func(name, text string) string {
 		path := filepath.Join(dir, name)
-		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, os.WriteFile(path, []byte(text), 0o600))
 		return path
 	}
 	grid := func(more string) string {
 		s, err := Read(write("grid.yaml", "traces: [{file: t.swf}]\nshares: [1]\nstrategies: [noX]\n"+more))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 		cells := s.Cells()
 		return s.file(cells[len(cells)-1])
 	}

@@ -12,6 +12,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/evoslurm/evoslurm/adapter/lab/trace"
+	"github.com/evoslurm/evoslurm/internal/must"
 	"github.com/evoslurm/evoslurm/planner/malleable"
 )
 
@@ -122,9 +123,7 @@ func TestEvolve(t *testing.T) {
 			j := trace.Unknown
 			j.Number, j.Submit, j.Run, j.Wanted = 1, 0, float64(run), int64(1+seed%uint64(machine))
 			e := trace.Evolve{Share: 1, Shape: shape, Seed: seed, Shortest: 60}
-			if err := e.Job(&j, machine); err != nil {
-				t.Fatal(err)
-			}
+			must.OK(t, e.Job(&j, machine))
 			return j
 		}
 		j := of()
@@ -156,17 +155,11 @@ func TestEvolve(t *testing.T) {
 		e := trace.Evolve{Share: 1, Shape: shape, Speedup: malleable.Amdahl(.5)}
 		j := trace.Unknown
 		j.Submit, j.Run, j.Wanted = 0, 1000, 8
-		if err := e.Job(&j, 100); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, e.Job(&j, 100))
 		var text strings.Builder
 		w, err := trace.NewWriter(&text, "json", trace.Header{Nodes: 100})
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := errors.Join(w.Write(j), w.Close()); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
+		must.OK(t, errors.Join(w.Write(j), w.Close()))
 		back, err := trace.Read(strings.NewReader(text.String()))
 		if err != nil || len(back.Jobs) != 1 || !cmp.Equal(back.Jobs[0].Shape.Speedup, j.Shape.Speedup) {
 			t.Errorf("%s: %v, %v", text.String(), back, err)
@@ -184,9 +177,7 @@ func TestEvolve(t *testing.T) {
 		for range 3000 {
 			j := trace.Unknown
 			j.Submit, j.Run, j.Wanted = 0, 1000, 8
-			if err := e.Job(&j, 100); err != nil {
-				t.Fatal(err)
-			}
+			must.OK(t, e.Job(&j, 100))
 			if which += "."; j.Shape != nil {
 				n++
 				which += "!"

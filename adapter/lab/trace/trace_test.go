@@ -14,6 +14,7 @@ import (
 
 	"github.com/evoslurm/evoslurm/adapter/lab/trace"
 	"github.com/evoslurm/evoslurm/adapter/lab/workload"
+	"github.com/evoslurm/evoslurm/internal/must"
 	"github.com/evoslurm/evoslurm/planner"
 )
 
@@ -30,13 +31,9 @@ const small = `; Version: 2.2
 func read(t *testing.T, text string, o trace.Options) trace.Trace {
 	t.Helper()
 	r, err := trace.NewReader(strings.NewReader(text), o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	all, err := r.ReadAll()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	return all
 }
 
@@ -44,17 +41,13 @@ func write(t testing.TB, format string, tr trace.Trace) string {
 	t.Helper()
 	var b bytes.Buffer
 	w, err := trace.NewWriter(&b, format, tr.Header)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	for _, j := range tr.Jobs {
 		if err := w.Write(j); err != nil && err != trace.ErrNeverRan {
 			t.Fatal(err)
 		}
 	}
-	if err := w.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, w.Close())
 	return b.String()
 }
 

@@ -8,6 +8,7 @@ import (
 
 	"github.com/evoslurm/evoslurm/adapter/lab/machine"
 	"github.com/evoslurm/evoslurm/adapter/lab/workload"
+	"github.com/evoslurm/evoslurm/internal/must"
 )
 
 // TestPECS23Published checks that ten workloads match the publication's, by its mean run time of
@@ -34,9 +35,7 @@ func TestPECS23Classes(t *testing.T) {
 	for _, j := range workload.DefaultPECS23.Generate("S3") {
 		p := j.Phases[0]
 		got[fmt.Sprintf("%d-%d-%d", p.Min, p.Pref, p.Max)]++
-		if err := j.As(machine.Malleable).Validate(128); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, j.As(machine.Malleable).Validate(128))
 	}
 	for class, atLeast := range map[string]int{"1-1-128": 5, "2-2-16": 20, "2-4-16": 40, "2-8-16": 90, "4-16-64": 200, "8-32-128": 450, "32-64-128": 1000} {
 		if got[class] < atLeast {
@@ -69,9 +68,7 @@ func TestPECS23Evolving(t *testing.T) {
 		}
 		for _, kind := range []machine.Kind{machine.Rigid, machine.Moldable, machine.Malleable, machine.Evolving, machine.Both} {
 			job := j.As(kind)
-			if err := job.Validate(128); err != nil {
-				t.Fatal(err)
-			}
+			must.OK(t, job.Validate(128))
 			if kind == machine.Rigid && job.Phases[0].Pref != peak {
 				t.Fatalf("rigid: %d nodes, the largest phase has %d", job.Phases[0].Pref, peak)
 			}

@@ -11,6 +11,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/evoslurm/evoslurm/adapter/lab/workload"
+	"github.com/evoslurm/evoslurm/internal/must"
 	"github.com/evoslurm/evoslurm/planner"
 )
 
@@ -128,9 +129,7 @@ func TestRoundTrip(t *testing.T) {
 			p.Jobs = append(p.Jobs, j)
 		}
 		var b bytes.Buffer
-		if err := workload.Write(&b, p); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, workload.Write(&b, p))
 		got, err := workload.Read(bytes.NewReader(b.Bytes()))
 		if err != nil || !cmp.Equal(p, got) {
 			t.Fatalf("%v\n%s", err, cmp.Diff(p, got))
@@ -147,9 +146,7 @@ func FuzzRead(f *testing.F) {
 			return
 		}
 		var b bytes.Buffer
-		if err := workload.Write(&b, p); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, workload.Write(&b, p))
 		if again, err := workload.Read(&b); err != nil || !cmp.Equal(p, again) {
 			t.Fatalf("%v\n%s", err, cmp.Diff(p, again))
 		}
@@ -163,9 +160,7 @@ func TestPaperModel(t *testing.T) {
 	seen := make(map[string]bool)
 	for test := range 300 {
 		p := model.Generate(7, test)
-		if err := p.Validate(); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, p.Validate())
 		if !cmp.Equal(p, model.Generate(7, test)) {
 			t.Fatalf("test %d is not always the same", test)
 		}

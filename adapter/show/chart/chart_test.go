@@ -13,6 +13,7 @@ import (
 
 	"github.com/evoslurm/evoslurm/adapter/api"
 	"github.com/evoslurm/evoslurm/adapter/internal/legible"
+	"github.com/evoslurm/evoslurm/internal/must"
 )
 
 var rewrite = flag.Bool("rewrite", false, "rewrite the charts in testdata")
@@ -96,14 +97,10 @@ func TestGolden(t *testing.T) {
 			got := Render(c.jobs, at(90), c.opts)
 			file := filepath.Join("testdata", strings.ReplaceAll(name, " ", "-")+".txt")
 			if *rewrite {
-				if err := os.WriteFile(file, []byte(got), 0o644); err != nil {
-					t.Fatal(err)
-				}
+				must.OK(t, os.WriteFile(file, []byte(got), 0o644))
 			}
 			want, err := os.ReadFile(file)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.OK(t, err)
 			if diff := cmp.Diff(string(want), got); diff != "" {
 				t.Errorf("%s (-want +got; look, then rewrite with -rewrite):\n%s", file, diff)
 			}

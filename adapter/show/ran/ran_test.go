@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/evoslurm/evoslurm/adapter/api"
+	"github.com/evoslurm/evoslurm/internal/must"
 )
 
 // run returns a job of two steps: the application ended the first after first seconds and got the
@@ -28,9 +29,7 @@ func run(first, wait, second int) (api.Job, []api.Event) {
 // TestWholeSeconds: a job that the sidecar still has lasted as long as the same job in the database, which has whole seconds.
 func TestWholeSeconds(t *testing.T) {
 	want, err := Steps(run(500, 0, 1700))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	live, events := run(500, 0, 1700)
 	live.Past[0].Start = live.Past[0].Start.Add(700 * time.Millisecond)
 	live.Past[1].End = live.Past[1].End.Add(900 * time.Millisecond)
@@ -44,9 +43,7 @@ func TestProfileThatFits(t *testing.T) {
 	var runs [][]Step
 	for _, r := range [][3]int{{600, 20, 1200}, {500, 0, 1700}} {
 		steps, err := Steps(run(r[0], r[1], r[2]))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 		runs = append(runs, steps)
 	}
 	for margin, want := range map[int]string{0: "2@10m,5@28m20s", 10: "2@11m,5@31m10s"} {

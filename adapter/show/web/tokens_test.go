@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/evoslurm/evoslurm/adapter/api"
+	"github.com/evoslurm/evoslurm/internal/must"
 )
 
 const secret = "0123456789abcdef0123"
@@ -25,18 +26,14 @@ const secret = "0123456789abcdef0123"
 func tokenFile(t *testing.T, text string) string {
 	t.Helper()
 	name := filepath.Join(t.TempDir(), "web.tokens")
-	if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, os.WriteFile(name, []byte(text), 0o600))
 	return name
 }
 
 func me(t *testing.T) string {
 	t.Helper()
 	u, err := user.Current()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	return u.Username
 }
 
@@ -71,9 +68,7 @@ func TestTokenFiles(t *testing.T) {
 		}
 	}
 	open := tokenFile(t, me(t)+" "+secret)
-	if err := os.Chmod(open, 0o640); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, os.Chmod(open, 0o640))
 	for name, want := range map[string]string{open: "others may read it (mode 0640)", t.TempDir(): "it is no file", "/nowhere/at/all": "no such file"} {
 		if err := (&Tokens{File: name}).Check(); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %q", name, err, want)
@@ -171,15 +166,11 @@ func TestSignIn(t *testing.T) {
 		}
 	}
 	// The line is taken out, then the file is opened to others.
-	if err := os.WriteFile(tokens.File, []byte("# "+me(t)+"\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, os.WriteFile(tokens.File, []byte("# "+me(t)+"\n"), 0o600))
 	if w := send(http.MethodGet, at, nil, "Cookie", cookie); w.Code != http.StatusUnauthorized {
 		t.Errorf("with a token that is no more: %d", w.Code)
 	}
-	if err := os.Chmod(tokens.File, 0o644); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, os.Chmod(tokens.File, 0o644))
 	if w := send(http.MethodPost, at+"signin", good); w.Code != http.StatusServiceUnavailable || !strings.Contains(w.Body.String(), "chmod 600") {
 		t.Errorf("with a file that others read: %d %s", w.Code, w.Body)
 	}

@@ -24,6 +24,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/evoslurm/evoslurm/adapter/api"
+	"github.com/evoslurm/evoslurm/internal/must"
 )
 
 var rewrite = flag.Bool("rewrite", false, "rewrite testdata")
@@ -115,14 +116,10 @@ func golden(t *testing.T, name string, got []byte) {
 	t.Helper()
 	file := filepath.Join("testdata", name)
 	if *rewrite {
-		if err := os.WriteFile(file, got, 0o644); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, os.WriteFile(file, got, 0o644))
 	}
 	want, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	if d := cmp.Diff(string(want), string(got)); d != "" {
 		t.Errorf("%s (-want +got), -rewrite if it is meant:\n%s", name, d)
 	}
@@ -154,9 +151,7 @@ func TestOneAxis(t *testing.T) {
 		if len(data) != 2 {
 			t.Fatalf("%s: no series", address)
 		}
-		if err := json.Unmarshal([]byte(html.UnescapeString(data[1])), &s); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, json.Unmarshal([]byte(html.UnescapeString(data[1])), &s))
 		var want, got []string
 		for _, m := range regexp.MustCompile(`<text x="([^"]*)" y="13">([^<]*)<`).FindAllStringSubmatch(axis, -1) {
 			want = append(want, m[2]+" at "+m[1])
@@ -280,9 +275,7 @@ func TestBase(t *testing.T) {
 			from, _ := url.Parse(page)
 			for _, l := range links {
 				to, err := from.Parse(strings.ReplaceAll(l[1], "&amp;", "&"))
-				if err != nil {
-					t.Fatal(err)
-				}
+				must.OK(t, err)
 				if seen[to.String()] {
 					continue
 				}
@@ -350,13 +343,9 @@ func weigh(tb testing.TB, h http.Handler, address string) (travels, is int) {
 		return travels, travels
 	}
 	z, err := gzip.NewReader(bytes.NewReader(w.Body.Bytes()))
-	if err != nil {
-		tb.Fatal(err)
-	}
+	must.OK(tb, err)
 	n, err := io.Copy(io.Discard, z)
-	if err != nil {
-		tb.Fatal(err)
-	}
+	must.OK(tb, err)
 	return travels, int(n)
 }
 

@@ -8,6 +8,7 @@ import (
 
 	"github.com/evoslurm/evoslurm/adapter/internal/config"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/store"
+	"github.com/evoslurm/evoslurm/internal/must"
 	"github.com/evoslurm/evoslurm/slurmctl"
 )
 
@@ -18,9 +19,7 @@ func alone(t *testing.T) (config.Config, *store.Store) {
 	cfg := config.Default()
 	cfg.Database, cfg.Slurm.Bin, cfg.Recorder.MiB, cfg.Strategies.Dir = filepath.Join(dir, "db"), dir, 0, ""
 	st, err := store.Open(t.Context(), cfg.Database)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	t.Cleanup(func() { _ = st.Close() })
 	return cfg, st
 }
@@ -30,9 +29,7 @@ func live(t *testing.T, cfg config.Config, st *store.Store, f func(ctx context.C
 	t.Helper()
 	log, _ := quiet()
 	c, err := New(cfg, &slurmctl.Client{Dir: cfg.Slurm.Bin, Timeout: time.Second}, st, log, "1")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	ctx, stop := context.WithCancel(t.Context())
 	ended := make(chan error)
 	go func() { ended <- c.Run(ctx) }()

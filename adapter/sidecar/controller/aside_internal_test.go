@@ -12,6 +12,7 @@ import (
 	"github.com/sirupsen/logrus"
 
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/msg"
+	"github.com/evoslurm/evoslurm/internal/must"
 	"github.com/evoslurm/evoslurm/slurmctl"
 )
 
@@ -84,13 +85,9 @@ func nextLife(t *testing.T, database, version string) ([]msg.Aside, slurmctl.Job
 	log := logrus.New()
 	log.SetOutput(io.Discard)
 	h, err := openHandling(database)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	aside, doubt, err := h.ended(version, time.Now(), log)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	h.begin()
 	h.close()
 	return aside, doubt
@@ -100,9 +97,7 @@ func nextLife(t *testing.T, database, version string) ([]msg.Aside, slurmctl.Job
 func TestHandlingOfAnotherBoot(t *testing.T) {
 	database := filepath.Join(t.TempDir(), "db")
 	h, err := openHandling(database)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	h.begin()
 	h.note().Note(7, time.Now(), msg.First)
 	copy(h.memory[bootAt:], "another boot")

@@ -10,6 +10,7 @@ import (
 	"github.com/evoslurm/evoslurm/adapter/api"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/store"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/store/row"
+	"github.com/evoslurm/evoslurm/internal/must"
 	"github.com/evoslurm/evoslurm/planner"
 )
 
@@ -50,17 +51,13 @@ func TestEventsForWhom(t *testing.T) {
 	ctx, at := context.Background(), time.Unix(1_700_000_000, 0)
 	add := func(job int64, seconds int, kind string, detail any) {
 		t.Helper()
-		if err := b.store.AddEvent(ctx, job, at.Add(time.Duration(seconds)*time.Second), kind, detail); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, b.store.AddEvent(ctx, job, at.Add(time.Duration(seconds)*time.Second), kind, detail))
 	}
 	add(0, 0, "sidecar started", map[string]any{"version": "1", "jobs": 0})
 	ids := map[uint32]int64{}
 	for i, id := range []uint32{7, 8, 7} { // the last one has the number of the first again
 		j := &store.Job{Owned: row.Owned{SlurmID: id, Submitted: at.Add(time.Duration(i) * time.Second), UID: 1001 + uint32(i), User: "u"}, Terms: row.Terms{Profile: planner.Profile{{Duration: 1, Nodes: 1}}}, Life: row.Life{State: store.Queued}}
-		if err := b.store.AddJob(ctx, j); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, b.store.AddJob(ctx, j))
 		ids[id] = j.ID
 		add(j.ID, 10*(i+1), "started", map[string]any{"nodes": "n1"})
 	}
@@ -86,9 +83,7 @@ func TestEventsForWhom(t *testing.T) {
 		{"of another's refused job", api.EventQuery{Job: 9, Owner: user(1002), Limit: 10}, nil},
 	} {
 		events, err := b.Events(ctx, test.q)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 		var kinds []string
 		for _, e := range events {
 			kinds = append(kinds, e.Kind)

@@ -15,6 +15,7 @@ import (
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/msg"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/store"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/store/row"
+	"github.com/evoslurm/evoslurm/internal/must"
 	"github.com/evoslurm/evoslurm/planner"
 	"github.com/evoslurm/evoslurm/slurmctl"
 )
@@ -28,26 +29,16 @@ func TestEndedAfterRestart(t *testing.T) {
 		id := uint32(i + 1)
 		end := began.Add(time.Duration(jobs-i) * time.Minute) // the later, the sooner it ended
 		j := &store.Job{Owned: row.Owned{SlurmID: id, Submitted: began, Name: "amr", User: "alice", UID: 1001, Partition: "main"}, Terms: row.Terms{Drive: "merge", Profile: planner.Profile{{Duration: 60, Nodes: 2}}}, Life: row.Life{State: store.Running, Step: 1, Started: began, StepStarted: began}}
-		if err := b.store.AddJob(ctx, j); err != nil {
-			t.Fatal(err)
-		}
-		if err := b.store.SetPlans(ctx, map[int64][]store.Span{j.ID: {{Step: 1, Start: began, End: began.Add(time.Minute), Nodes: 2, NodeList: "n[1-2]"}}}); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, b.store.AddJob(ctx, j))
+		must.OK(t, b.store.SetPlans(ctx, map[int64][]store.Span{j.ID: {{Step: 1, Start: began, End: began.Add(time.Minute), Nodes: 2, NodeList: "n[1-2]"}}}))
 		for _, nodes := range []int{2, 0} {
-			if err := b.store.SetAllocation(ctx, j.ID, 1, map[int]time.Time{2: began, 0: end}[nodes], nodes, "n[1-2]"); err != nil {
-				t.Fatal(err)
-			}
+			must.OK(t, b.store.SetAllocation(ctx, j.ID, 1, map[int]time.Time{2: began, 0: end}[nodes], nodes, "n[1-2]"))
 		}
 		j.State, j.Ended, j.EndState = store.Ended, end, "COMPLETED"
-		if err := b.store.UpdateJob(ctx, j); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, b.store.UpdateJob(ctx, j))
 	}
 	books, err := b.books.read()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	b.core.Step(time.Now(), books)
 	b.publish()
 	if shown, err := b.Jobs(ctx, false); !errors.Is(err, api.ErrUnavailable) {
@@ -76,16 +67,12 @@ func newIdle(t *testing.T) *Controller {
 	cfg := config.Default()
 	cfg.Database = filepath.Join(t.TempDir(), "evoslurm.db")
 	st, err := store.Open(context.Background(), cfg.Database)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	t.Cleanup(func() { st.Close() })
 	log := logrus.New()
 	log.SetOutput(io.Discard)
 	c, err := New(cfg, &slurmctl.Client{}, st, log, "test")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	c.books.ctx = context.Background()
 	return c
 }

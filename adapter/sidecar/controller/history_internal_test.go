@@ -8,6 +8,7 @@ import (
 	"github.com/evoslurm/evoslurm/adapter/api"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/store"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/store/row"
+	"github.com/evoslurm/evoslurm/internal/must"
 	"github.com/evoslurm/evoslurm/planner"
 )
 
@@ -101,19 +102,13 @@ func TestHistoryOfLargeJobs(t *testing.T) {
 		plan[i] = store.Span{Step: i + 1, Start: began, End: began, Nodes: 1, NodeList: strings.Repeat("n", api.HistoryBytes/1500)}
 	}
 	for id := int64(1); id <= 6; id++ {
-		if err := c.store.SetProfile(t.Context(), id, make(planner.Profile, 0)); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, c.store.SetProfile(t.Context(), id, make(planner.Profile, 0)))
 		profile := planner.Profile{}
 		for range plan {
 			profile = append(profile, planner.Step{Duration: 1, Nodes: 1})
 		}
-		if err := c.store.SetProfile(t.Context(), id, profile); err != nil {
-			t.Fatal(err)
-		}
-		if err := c.store.SetPlans(t.Context(), map[int64][]store.Span{id: plan}); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, c.store.SetProfile(t.Context(), id, profile))
+		must.OK(t, c.store.SetPlans(t.Context(), map[int64][]store.Span{id: plan}))
 	}
 	var q api.HistoryQuery
 	for id := uint32(6); id > 0; id-- {

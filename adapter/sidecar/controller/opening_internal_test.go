@@ -17,6 +17,7 @@ import (
 	"github.com/evoslurm/evoslurm/adapter/internal/config"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/store"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/store/row"
+	"github.com/evoslurm/evoslurm/internal/must"
 	"github.com/evoslurm/evoslurm/planner"
 	"github.com/evoslurm/evoslurm/slurmctl"
 )
@@ -46,14 +47,10 @@ func TestOpenStore(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			path := filepath.Join(t.TempDir(), "db")
-			if err := spoil(path); err != nil {
-				t.Fatal(err)
-			}
+			must.OK(t, spoil(path))
 			log, text := quiet()
 			st, err := OpenStore(ctx, path, log)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.OK(t, err)
 			events, err := st.ReadEvents(ctx, store.EventFilter{Sidecar: true, Limit: 10})
 			if err != nil || len(events) != 1 || events[0].Kind != "database replaced" || !strings.Contains(string(events[0].Detail), path+".malformed-") {
 				t.Errorf("events: %v, %v", events, err)
@@ -79,17 +76,13 @@ func TestOpenStore(t *testing.T) {
 func TestMalformedWhileItWorks(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "db")
 	st, err := store.Open(t.Context(), path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	defer st.Close()
 	log, _ := quiet()
 	cfg := config.Default()
 	cfg.Database, cfg.Recorder.MiB = path, 0
 	c, err := New(cfg, &slurmctl.Client{Dir: t.TempDir(), Timeout: time.Second}, st, log, "test")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	broken := fmt.Errorf("event: %w", sqlite3.Error{Code: sqlite3.ErrCorrupt})
 	c.books.ctx = t.Context()
 	c.books.check(broken)

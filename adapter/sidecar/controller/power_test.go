@@ -16,6 +16,7 @@ import (
 	"github.com/evoslurm/evoslurm/adapter/internal/config"
 	"github.com/evoslurm/evoslurm/adapter/internal/drivemode"
 	"github.com/evoslurm/evoslurm/adapter/job/request"
+	"github.com/evoslurm/evoslurm/internal/must"
 	"github.com/evoslurm/evoslurm/slurmctl"
 	"github.com/evoslurm/evoslurm/slurmctl/slurmtest"
 )
@@ -219,20 +220,14 @@ func refusing(t *testing.T, word string) string {
 		if errors.Is(err, exec.ErrNotFound) {
 			continue
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 		script := fmt.Sprintf("#!/bin/sh\nexec %s \"$@\"\n", path)
 		if name == "scontrol" {
 			script = fmt.Sprintf("#!/bin/sh\ncase \"$*\" in *%s*) echo 'slurm_update error: Invalid user id' >&2; exit 1;; esac\nexec %s \"$@\"\n", word, path)
 		}
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(script), 0o755); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, os.WriteFile(filepath.Join(dir, name), []byte(script), 0o755))
 	}
-	if err := os.Chmod(dir, 0o755); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, os.Chmod(dir, 0o755))
 	for d := dir; d != "/"; d = filepath.Dir(d) { // users' commands need it as well
 		_ = os.Chmod(d, 0o755)
 		if d == os.TempDir() || filepath.Dir(d) == os.TempDir() {

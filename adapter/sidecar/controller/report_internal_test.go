@@ -9,25 +9,20 @@ import (
 	"github.com/evoslurm/evoslurm/adapter/api"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/store"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/store/row"
+	"github.com/evoslurm/evoslurm/internal/must"
 )
 
 // TestReportByDay: days are the site's, and add up to the total. What is held from 23:30 to 00:30 counts for both.
 func TestReportByDay(t *testing.T) {
 	ctx := context.Background()
 	st, err := store.Open(ctx, filepath.Join(t.TempDir(), "db"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	defer st.Close()
 	job := &store.Job{Owned: row.Owned{SlurmID: 7, User: "ann"}, Life: row.Life{State: row.Running}}
-	if err := st.AddJob(ctx, job); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, st.AddJob(ctx, job))
 	made := time.Date(2026, 11, 20, 23, 30, 0, 0, time.Local)
 	h := row.Hold{ID: 1, Job: job.ID, Name: "evo_7_2_1", Made: made, Counted: made.Add(time.Hour), Held: 3600_000 * 6, Idle: 3600_000 * 4}
-	if err := st.SaveHold(ctx, h); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, st.SaveHold(ctx, h))
 	q := api.ReportQuery{Start: made.AddDate(0, 0, -1), End: made.Add(2 * time.Hour), By: "day"}
 	r, err := reportOf(ctx, st, q, made.Add(2*time.Hour))
 	if err != nil || len(r.Rows) != 3 || r.Total.Held != 6 || r.Total.HeldIdle != 4 {
@@ -48,18 +43,14 @@ func TestReportByDay(t *testing.T) {
 func TestReportsTakeTurns(t *testing.T) {
 	var turns reports
 	done, err := turns.take(t.Context(), false)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	if _, err := turns.take(ctx, false); err == nil {
 		t.Error("two reports at a time")
 	}
 	operators, err := turns.take(ctx, true)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	operators()
 	done()
 	if done, err = turns.take(ctx, false); err != nil {

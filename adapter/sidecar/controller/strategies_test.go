@@ -15,6 +15,7 @@ import (
 	"github.com/evoslurm/evoslurm/adapter/api"
 	"github.com/evoslurm/evoslurm/adapter/internal/config"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/store"
+	"github.com/evoslurm/evoslurm/internal/must"
 	"github.com/evoslurm/evoslurm/slurmctl/slurmtest"
 )
 
@@ -22,13 +23,9 @@ import (
 func plugins(t *testing.T) string {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "evoslurm-strategies-")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	t.Cleanup(func() { os.RemoveAll(dir) })
-	if err := os.Chmod(dir, 0o755); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, os.Chmod(dir, 0o755))
 	for _, args := range [][]string{
 		{"go", "build", "-o", dir, "../../../plugins/cmd/klein", "../../../plugins/cmd/minwaste", "../../../plugins/cmd/search", "../../../plugins/cmd/rigid", "../../../plugins/cmd/gain", "../pluginhost/internal/evil"},
 		{"cp", "-r", "../../../plugins/python/asap", "../../../plugins/python/evostrategy", dir},

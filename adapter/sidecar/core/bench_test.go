@@ -21,6 +21,7 @@ import (
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/state/statetest"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/talk"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/store/row"
+	"github.com/evoslurm/evoslurm/internal/must"
 	"github.com/evoslurm/evoslurm/planner"
 	"github.com/evoslurm/evoslurm/slurmctl"
 )
@@ -211,9 +212,7 @@ func BenchmarkDryRun(b *testing.B) {
 	req := &api.ChangeRequest{ID: "1", DryRun: true, Update: &api.Update{Profile: "10@10m,20@20m"}}
 	for b.Loop() {
 		t, err := talk.Target(c, j, req)
-		if err != nil {
-			b.Fatal(err)
-		}
+		must.OK(b, err)
 		if tried := talk.TryChange(c, s, j, t); tried.Refused != "" || len(tried.Plan) == 0 {
 			b.Fatalf("%q, planned %v", tried.Refused, tried.Plan)
 		}
@@ -237,9 +236,7 @@ func BenchmarkGrow(b *testing.B) {
 	req := &api.ChangeRequest{ID: "1", DryRun: true, Grow: &api.Grow{Nodes: 900, Min: 1, For: 3600}}
 	for b.Loop() {
 		t, err := talk.Target(c, j, req)
-		if err != nil {
-			b.Fatal(err)
-		}
+		must.OK(b, err)
 		talk.TryChange(c, s, j, t)
 	}
 }

@@ -19,6 +19,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/evoslurm/evoslurm/adapter/api"
+	"github.com/evoslurm/evoslurm/internal/must"
 	"github.com/evoslurm/evoslurm/slurmctl"
 )
 
@@ -145,9 +146,7 @@ func TestReady(t *testing.T) {
 func TestServer(t *testing.T) {
 	m := busy(100)
 	s, err := Listen(api.Port{Address: "127.0.0.1:0"}, m.Handler(), func() error { return fmt.Errorf("not so") }, func() []error { return []error{fmt.Errorf("soon over")} })
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	done := make(chan error, 1)
 	go func() { done <- s.Serve(t.Context()) }()
 	answers := make(chan string, 100)
@@ -184,9 +183,7 @@ func TestContrib(t *testing.T) {
 	used := map[string]bool{}
 	for _, file := range []string{"alerts.yaml", "dashboard.json"} {
 		text, err := os.ReadFile(filepath.Join("../../../contrib/prometheus", file))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 		var any any
 		if file == "alerts.yaml" {
 			err = yaml.Unmarshal(text, &any)

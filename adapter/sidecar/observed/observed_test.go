@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/evoslurm/evoslurm/adapter/internal/config"
+	"github.com/evoslurm/evoslurm/internal/must"
 )
 
 var noon = time.Date(2026, 11, 25, 12, 0, 0, 0, time.UTC)
@@ -55,21 +56,15 @@ func TestRoundTrip(t *testing.T) {
 		w.Flush(noon.Add(time.Duration(i) * flushAfter))
 	}
 	w.Write(noon.Add(12*time.Hour), want[0])
-	if err := w.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, w.Close())
 	w.Write(noon.Add(13*time.Hour), want[1]) // as after a restart
-	if err := w.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, w.Close())
 	days, err := Days(dir)
 	if err != nil || len(days) != 2 || days[0].Date != "2026-11-25" || len(days[1].Files) != 2 || filepath.Base(days[1].Files[1]) != "2026-11-26.2.jsonl.gz" {
 		t.Fatalf("%v, %v", days, err)
 	}
 	data, err := os.ReadFile(days[0].Files[0])
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	if got, err := all(data); !errors.Is(err, io.EOF) || !reflect.DeepEqual(got, want) {
 		t.Errorf("%v\n%+v\n%+v", err, got, want)
 	}
@@ -103,9 +98,7 @@ func TestForeign(t *testing.T) {
 	dir := t.TempDir()
 	w := NewWriter(dir, 4, func() Heading { return Heading{Format: Format + 1} })
 	w.Write(noon, Record{})
-	if err := w.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, w.Close())
 	if _, err := Open(filepath.Join(dir, fileName("2026-11-25", 1))); !errors.Is(err, ErrNewer) {
 		t.Error(err)
 	}
@@ -137,20 +130,14 @@ func TestBound(t *testing.T) {
 		}
 		w.Write(noon.Add(time.Duration(i)*time.Second), Record{At: int64(i), Job: &Job{Name: name.String()}})
 	}
-	if err := w.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, w.Close())
 	days, err := Days(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	total, last := int64(0), int64(-1)
 	for _, d := range days {
 		for _, name := range d.Files {
 			data, err := os.ReadFile(name)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.OK(t, err)
 			total += int64(len(data))
 			got, err := all(data)
 			if !errors.Is(err, io.EOF) || len(got) == 0 || got[0].At <= last {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/evoslurm/evoslurm/adapter/internal/config"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/msg"
+	"github.com/evoslurm/evoslurm/internal/must"
 	"github.com/evoslurm/evoslurm/slurmctl"
 )
 
@@ -60,19 +61,13 @@ func (b *bench) poll(after time.Duration, jobs []slurmctl.Job, starts ...msg.Pla
 // records closes the watcher, and returns what it has recorded, without sites and load.
 func (b *bench) records() (all []Record) {
 	b.Helper()
-	if err := b.Close(); err != nil {
-		b.Fatal(err)
-	}
+	must.OK(b, b.Close())
 	days, err := Days(b.dir)
-	if err != nil {
-		b.Fatal(err)
-	}
+	must.OK(b, err)
 	for _, d := range days {
 		for _, name := range d.Files {
 			r, err := Open(name)
-			if err != nil {
-				b.Fatal(err)
-			}
+			must.OK(b, err)
 			for {
 				one, err := r.Next()
 				if err != nil {
@@ -188,13 +183,9 @@ func TestGaps(t *testing.T) {
 	b.See(time.Time{}, 0, msg.Observation{Err: errors.New("slurmctld is away")})
 	b.poll(time.Minute, list(waits(2, noon)))
 	b.poll(10*time.Minute, list(waits(2, noon)))
-	if err := b.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, b.Close())
 	days, _ := Days(b.dir)
-	if err := os.Chtimes(days[0].Files[0], b.now, b.now); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, os.Chtimes(days[0].Files[0], b.now, b.now))
 	b.now = b.now.Add(time.Hour)
 	b.watch(cfg)
 	b.poll(0, nil)
@@ -266,9 +257,7 @@ func TestMasked(t *testing.T) {
 	}
 	days, _ := Days(b.dir)
 	r, err := Open(days[0].Files[0])
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	if len(r.Heading.Site.Config.Operators.Users) > 0 || !r.Heading.Masked || r.Heading.Site.Config.StockJobs != 3 {
 		t.Errorf("%+v", r.Heading)
 	}

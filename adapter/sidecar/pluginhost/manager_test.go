@@ -20,6 +20,7 @@ import (
 
 	"github.com/evoslurm/evoslurm/adapter/api"
 	"github.com/evoslurm/evoslurm/adapter/internal/config"
+	"github.com/evoslurm/evoslurm/internal/must"
 	"github.com/evoslurm/evoslurm/planner"
 	sdk "github.com/evoslurm/evoslurm/plugins/strategy"
 )
@@ -296,9 +297,7 @@ func TestAsideAndBack(t *testing.T) {
 
 func TestReloadTakesAnUpgrade(t *testing.T) {
 	r := newRig(t, "evil", "evil")
-	if err := r.cycle(); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, r.cycle())
 	old := r.strategy("evil")
 	r.install("evil-2", "evil")
 	done := make(chan []*Change)

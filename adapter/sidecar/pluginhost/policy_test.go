@@ -14,6 +14,7 @@ import (
 	"github.com/evoslurm/evoslurm/adapter/api"
 	"github.com/evoslurm/evoslurm/adapter/internal/config"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/msg"
+	"github.com/evoslurm/evoslurm/internal/must"
 	"github.com/evoslurm/evoslurm/planner/malleable"
 	sdk "github.com/evoslurm/evoslurm/plugins/strategy"
 )
@@ -25,9 +26,7 @@ func TestPolicies(t *testing.T) {
 	cfg := config.Default().Strategies
 	cfg.Dir = ""
 	m, err := New(cfg, "noX", nil, log)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	defer m.Close()
 	if err := m.Resizing.Take("round-robin", nil, nil); err == nil || !strings.Contains(err.Error(), `no malleability policy "round-robin"`) {
 		t.Fatalf("%v", err)
@@ -60,9 +59,7 @@ func TestPolicies(t *testing.T) {
 	}
 	for _, c := range []struct{ name, now, kept string }{{"fpsma", "fpsma", "fpsma"}, {api.Configured, "egs", ""}, {"egs", "egs", ""}, {"folding", "folding", "folding"}} {
 		change, err := m.Resizing.Use(context.Background(), c.name, nil, "bob")
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 		kept := ""
 		if k := change.Kept(); k != nil {
 			kept = k.Name

@@ -14,6 +14,7 @@ import (
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/msg"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/state/statetest"
+	"github.com/evoslurm/evoslurm/internal/must"
 	"github.com/evoslurm/evoslurm/planner"
 	"github.com/evoslurm/evoslurm/slurmctl"
 )
@@ -45,9 +46,7 @@ type stepped struct {
 
 func begun(b *testing.B, now time.Time) *stepped {
 	none, err := planner.StrategyByName("noX")
-	if err != nil {
-		b.Fatal(err)
-	}
+	must.OK(b, err)
 	return &stepped{core: core.New(msg.Site{Root: true, User: "root"}, config.Default(), msg.Strategy{ExpandLimit: 1}, now), strategy: noX{none}}
 }
 
@@ -81,9 +80,7 @@ func (s *stepped) give(b *testing.B, now time.Time, inputs ...msg.Input) {
 // processorTime returns what the process has used so far.
 func processorTime(b *testing.B) time.Duration {
 	var u syscall.Rusage
-	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
-		b.Fatal(err)
-	}
+	must.OK(b, syscall.Getrusage(syscall.RUSAGE_SELF, &u))
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
@@ -150,9 +147,7 @@ func BenchmarkState(b *testing.B) {
 		s.give(b, now, polled(poll, now))
 	}
 	data, err := s.core.Encode()
-	if err != nil {
-		b.Fatal(err)
-	}
+	must.OK(b, err)
 	var packed bytes.Buffer
 	w, _ := flate.NewWriter(&packed, flate.BestSpeed)
 	if _, err := w.Write(data); err != nil || w.Close() != nil {
@@ -162,9 +157,7 @@ func BenchmarkState(b *testing.B) {
 		b.Run(name, func(b *testing.B) {
 			before, n := processorTime(b), 0
 			for ; b.Loop(); n++ {
-				if err := work(); err != nil {
-					b.Fatal(err)
-				}
+				must.OK(b, work())
 			}
 			b.ReportMetric((processorTime(b)-before).Seconds()*1000/float64(n), "cpu-ms/op")
 			b.ReportMetric(float64(len(data)), "bytes")

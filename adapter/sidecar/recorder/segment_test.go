@@ -18,6 +18,7 @@ import (
 	"github.com/evoslurm/evoslurm/adapter/sidecar/codec"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/msg"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/store/row"
+	"github.com/evoslurm/evoslurm/internal/must"
 	"github.com/evoslurm/evoslurm/slurmctl"
 )
 
@@ -26,18 +27,14 @@ func sample(t testing.TB) []byte {
 	t.Helper()
 	var out bytes.Buffer
 	var s segment
-	if err := s.begin(&out, "v1", Start{Run: "r", Begun: time.Unix(1e9, 0), Config: config.Default()}); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, s.begin(&out, "v1", Start{Run: "r", Begun: time.Unix(1e9, 0), Config: config.Default()}))
 	for i := range 3 {
 		r := &Recorder{file: os.Stdin, seg: s, flushed: time.Unix(1e9, 0), most: 1 << 30}
 		now := time.Unix(1e9+int64(i), 0)
 		r.Inputs(now, []msg.Input{msg.Observation{Begun: now, Jobs: []slurmctl.Job{{ID: 7, User: "alice", Comment: "of /home/alice/x"}}}})
 		r.Effects(now, []msg.Effect{msg.Wake{At: now}})
 		s = r.seg
-		if err := s.flush(); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, s.flush())
 	}
 	return out.Bytes()
 }
@@ -94,9 +91,7 @@ func TestBadRecordings(t *testing.T) {
 // TestOtherFormats checks that a recording of another version or format is refused with the remedy.
 func TestOtherFormats(t *testing.T) {
 	previous, err := os.ReadFile("testdata/previous-format.evorec") // as 0.1.0 wrote it before package codec did
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	for _, c := range []struct {
 		data          []byte
 		version, want string
@@ -114,26 +109,18 @@ func TestOtherFormats(t *testing.T) {
 func TestMask(t *testing.T) {
 	m := NewMask()
 	whole := sample(t)
-	if err := m.Learn(bytes.NewReader(whole), "v1"); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, m.Learn(bytes.NewReader(whole), "v1"))
 	var out bytes.Buffer
-	if err := m.Rewrite(&out, bytes.NewReader(whole), "v1"); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, m.Rewrite(&out, bytes.NewReader(whole), "v1"))
 	r, err := NewReader(&out, "v1")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	steps := 0
 	for {
 		s, err := r.Next()
 		if errors.Is(err, io.EOF) {
 			break
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 		steps++
 		if j := s.Inputs[0].(msg.Observation).Jobs[0]; j.User != "user1" || strings.Contains(j.Comment, "alice") || !strings.HasPrefix(j.Comment, "of /path") {
 			t.Errorf("%+v", j)
@@ -164,28 +151,20 @@ func TestRing(t *testing.T) {
 			r.Inputs(now, []msg.Input{msg.Outcome{Task: int64(i), Result: string(text)}})
 			r.Effects(now, nil)
 		}
-		if err := r.Close(); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, r.Close())
 		files, err := Files(dir)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 		total := int64(0)
 		for _, f := range files {
 			info, err := os.Stat(f)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.OK(t, err)
 			total += info.Size()
 		}
 		if total > r.most*5/4 {
 			t.Errorf("run %d: %d bytes in %d files", run, total, len(files))
 		}
 		all, err := Find(dir)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 		if _, first := parse(all[0]); first != 0 || len(all) < 5 {
 			t.Errorf("run %d: of the present one there is %v", run, all)
 		}
@@ -326,9 +305,7 @@ func TestSameSeesEveryField(t *testing.T) {
 // TestDifference checks that a difference is reported, with both sides.
 func TestDifference(t *testing.T) {
 	name := filepath.Join(t.TempDir(), "a.evorec")
-	if err := os.WriteFile(name, sample(t), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, os.WriteFile(name, sample(t), 0o600))
 	p := Player{Version: "v1"}
 	var d *Difference
 	err := p.Play([]string{name})

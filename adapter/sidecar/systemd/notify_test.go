@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/evoslurm/evoslurm/internal/must"
 )
 
 // listen makes a service manager's socket. The returned function reads the next message, or returns "" if there is none.
@@ -15,18 +17,14 @@ func listen(t *testing.T, watchdog string) func() string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "notify")
 	l, err := net.ListenUnixgram("unixgram", &net.UnixAddr{Name: path, Net: "unixgram"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	t.Cleanup(func() { l.Close() })
 	t.Setenv("NOTIFY_SOCKET", path)
 	t.Setenv("WATCHDOG_USEC", watchdog)
 	t.Setenv("WATCHDOG_PID", strconv.Itoa(os.Getpid()))
 	return func() string {
 		b := make([]byte, 4096)
-		if err := l.SetReadDeadline(time.Now().Add(10 * time.Millisecond)); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, l.SetReadDeadline(time.Now().Add(10*time.Millisecond)))
 		n, err := l.Read(b)
 		if err != nil {
 			return ""

@@ -16,6 +16,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/evoslurm/evoslurm/adapter/internal/config"
+	"github.com/evoslurm/evoslurm/internal/must"
 )
 
 var (
@@ -42,9 +43,7 @@ func TestRendered(t *testing.T) {
 				t.Errorf("%s (-golden +rendered):\n%s", name, diff)
 			}
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 		judge(t, name, objects(t, text))
 	}
 }
@@ -52,9 +51,7 @@ func TestRendered(t *testing.T) {
 // judge checks the objects that the chart renders.
 func judge(t *testing.T, name string, all map[string]object) {
 	file := filepath.Join(t.TempDir(), "evoslurm.yaml")
-	if err := os.WriteFile(file, []byte(all["ConfigMap"].Data["evoslurm.yaml"]), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, os.WriteFile(file, []byte(all["ConfigMap"].Data["evoslurm.yaml"]), 0o600))
 	t.Setenv("EVOSLURM_CONFIG", file)
 	cfg, _, err := config.Load(pflag.NewFlagSet("", pflag.ContinueOnError))
 	if err != nil || cfg.Database != "/var/lib/evoslurm/evoslurm.db" || cfg.Listen.TCP == "" {
@@ -115,9 +112,7 @@ func objects(t *testing.T, text []byte) map[string]object {
 		if err == io.EOF {
 			return all
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 		all[o.Kind] = o
 	}
 }
@@ -125,9 +120,7 @@ func objects(t *testing.T, text []byte) map[string]object {
 // TestVersion: the chart is of the version that the packages have.
 func TestVersion(t *testing.T) {
 	version, err := os.ReadFile("../../../VERSION")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	text, err := os.ReadFile(folder + "/Chart.yaml")
 	var chart struct{ Version, AppVersion string } // yaml wants names in lower case
 	if err = errors.Join(err, yaml.Unmarshal(bytes.ToLower(text), &chart)); err != nil {

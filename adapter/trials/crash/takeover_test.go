@@ -20,6 +20,7 @@ import (
 	"github.com/evoslurm/evoslurm/adapter/api"
 	"github.com/evoslurm/evoslurm/adapter/trials/crash"
 	"github.com/evoslurm/evoslurm/adapter/trials/rig"
+	"github.com/evoslurm/evoslurm/internal/must"
 	"github.com/evoslurm/evoslurm/slurmctl/slurmtest"
 )
 
@@ -63,14 +64,10 @@ func newPair(t *testing.T) *pair {
 	p := &pair{t: t}
 	var err error
 	p.Rig, err = rig.New(slurmtest.Start(t, merging), bin, "")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	t.Cleanup(func() { os.RemoveAll(p.Dir) })
 	p.log, err = os.OpenFile(p.Dir+"/evoslurmd.log", os.O_CREATE|os.O_RDWR|os.O_APPEND, 0o600)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	_, port, _ := net.SplitHostPort(p.Address)
 	both := "127.0.0.1:" + port + ",127.0.0.2:" + port
 	const head = "munge:\n  socket: %s\napi: %s\ntakeover: 30s\npoll_interval: 500ms\nmargin: 1s\n"
@@ -86,16 +83,12 @@ func newPair(t *testing.T) *pair {
 		if err = errors.Join(err, failed); err == nil {
 			err = os.Chmod(l.Addr().String(), 0o666)
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 		t.Cleanup(func() { l.Close() })
 		go h.listen(l)
 		p.hosts = append(p.hosts, h)
 	}
-	if err := os.WriteFile(p.Dir+"/evoslurm.yaml", []byte(common), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, os.WriteFile(p.Dir+"/evoslurm.yaml", []byte(common), 0o644))
 	t.Cleanup(func() {
 		for _, h := range p.hosts {
 			h.stop()
@@ -207,9 +200,7 @@ func (h *host) stop() {
 func (p *pair) acting() (acts, other *host) {
 	for i, h := range p.hosts {
 		client, err := api.NewClient("unix://"+h.dir+"/run/api.sock", api.Munge{})
-		if err != nil {
-			p.t.Fatal(err)
-		}
+		must.OK(p.t, err)
 		ctx, done := context.WithTimeout(p.t.Context(), time.Second)
 		status, err := client.Status(ctx)
 		done()
@@ -250,9 +241,7 @@ func TestTakeover(t *testing.T) {
 	for _, h := range p.hosts {
 		h.start()
 	}
-	if err := within(patience, func() error { _, err := p.setting("max_delay=17m"); return err }); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, within(patience, func() error { _, err := p.setting("max_delay=17m"); return err }))
 	var took []time.Duration
 	for n := range *takeovers {
 		way, moment := ways[n%len(ways)], moments[(n+n/len(ways))%len(moments)]

@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/evoslurm/evoslurm/internal/must"
 )
 
 // programs are the commands that people type, with the section of their manual.
@@ -44,9 +46,7 @@ func helpOf(t *testing.T, args ...string) string {
 func completions(t *testing.T) string {
 	t.Helper()
 	folder := t.TempDir()
-	if err := os.CopyFS(folder, os.DirFS("../../../contrib/completions")); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, os.CopyFS(folder, os.DirFS("../../../contrib/completions")))
 	if out, err := exec.Command("go", "run", "../../internal/completions", folder).CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
@@ -100,9 +100,7 @@ func TestContrib(t *testing.T) {
 	// Scripts that their shells can read.
 	for _, shell := range []string{"bash", "zsh", "fish"} {
 		path, err := exec.LookPath(shell)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 		files, err := filepath.Glob(filepath.Join(folder, shell, "*"))
 		if err != nil || len(files) != len(programs) {
 			t.Errorf("%d completions for %s, want %d (%v)", len(files), shell, len(programs), err)

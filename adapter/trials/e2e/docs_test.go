@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/evoslurm/evoslurm/internal/must"
 )
 
 var (
@@ -28,9 +30,7 @@ func pages(t *testing.T) (paths []string) {
 			}
 			return err
 		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 	}
 	return paths
 }
@@ -84,9 +84,7 @@ func TestCommandsInDocs(t *testing.T) {
 	checked := 0
 	for _, path := range pages(t) {
 		text, err := os.ReadFile(path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 		for _, line := range commandsIn(string(text)) {
 			for _, c := range split(line) {
 				if checkCommand(t, a, helps, path, c) {
@@ -135,9 +133,7 @@ func checkCommand(t *testing.T, a asked, helps map[string]string, path string, w
 	if args[0] == "evosrun" || args[0] == "strategytest" { // these take their own help
 		if _, known := helps[args[0]]; !known {
 			text, err := os.ReadFile("../../../contrib/completions/bash/" + args[0])
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.OK(t, err)
 			helps[args[0]] = string(text)
 		}
 		for _, w := range words {
@@ -192,9 +188,7 @@ func checkCommand(t *testing.T, a asked, helps map[string]string, path string, w
 func TestLinksInDocs(t *testing.T) {
 	for _, path := range append(pages(t), "../../../CHANGELOG.md") {
 		text, err := os.ReadFile(path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 		for _, m := range link.FindAllStringSubmatch(anyFence.ReplaceAllString(string(text), ""), -1) {
 			target, section, _ := strings.Cut(m[1], "#")
 			if strings.Contains(target, "://") {
@@ -234,13 +228,9 @@ func sections(text string) (names []string) {
 // A page of docs is in the index.
 func TestDocsIndex(t *testing.T) {
 	index, err := os.ReadFile("../../../docs/README.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	files, err := filepath.Glob("../../../docs/*.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	for _, path := range files {
 		name := filepath.Base(path)
 		if name != "README.md" && !strings.Contains(string(index), "("+name+")") {
@@ -252,13 +242,9 @@ func TestDocsIndex(t *testing.T) {
 // The CHANGELOG begins with the version of the file VERSION.
 func TestChangelogHasTheVersion(t *testing.T) {
 	version, err := os.ReadFile("../../../VERSION")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	log, err := os.ReadFile("../../../CHANGELOG.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	_, first, _ := strings.Cut(string(log), "\n## ")
 	if v := strings.TrimSpace(string(version)); !strings.HasPrefix(first, v+", ") && !strings.HasPrefix(first, v+"\n") {
 		t.Errorf("CHANGELOG.md begins with %.30q, VERSION is %s", first, v)

@@ -19,6 +19,7 @@ import (
 	"github.com/evoslurm/evoslurm/adapter/api"
 	"github.com/evoslurm/evoslurm/adapter/trials/matrix"
 	"github.com/evoslurm/evoslurm/adapter/trials/rig"
+	"github.com/evoslurm/evoslurm/internal/must"
 	"github.com/evoslurm/evoslurm/slurmctl"
 	"github.com/evoslurm/evoslurm/slurmctl/slurmtest"
 )
@@ -365,9 +366,7 @@ func (s *site) chain() {
 func account(t *testing.T, name string) *slurmctl.User {
 	t.Helper()
 	found, err := rig.Lookup(name)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	return found.User
 }
 

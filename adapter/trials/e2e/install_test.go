@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/evoslurm/evoslurm/internal/must"
 )
 
 // TestInstall: make install puts all that there is to install where PREFIX says, and the
@@ -37,9 +39,7 @@ func TestInstall(t *testing.T) {
 		}
 		return err
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	for _, folder := range []string{"completions", "c", "examples", "man", "prometheus", "python", "systemd", "sysusers"} {
 		err := filepath.WalkDir("../../../contrib/"+folder, func(path string, d fs.DirEntry, err error) error {
 			if err == nil && !d.IsDir() && !installed[d.Name()] {
@@ -47,9 +47,7 @@ func TestInstall(t *testing.T) {
 			}
 			return err
 		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 	}
 	const prefix = "/opt/evo"
 	for _, path := range []string{
@@ -67,9 +65,7 @@ func TestInstall(t *testing.T) {
 		}
 	}
 	unit, err := os.ReadFile(root + prefix + "/lib/systemd/system/evoslurmd.service")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	if !strings.Contains(string(unit), "\nExecStart="+prefix+"/sbin/evoslurmd\n") || strings.Contains(string(unit), "/usr/local") {
 		t.Errorf("the unit starts another sidecar:\n%s", unit)
 	}
@@ -108,10 +104,6 @@ func TestInstallWithoutCompiler(t *testing.T) {
 
 func touch(t *testing.T, path string) {
 	t.Helper()
-	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(path, []byte("#!/bin/sh\n"), 0o755); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, os.MkdirAll(filepath.Dir(path), 0o755))
+	must.OK(t, os.WriteFile(path, []byte("#!/bin/sh\n"), 0o755))
 }

@@ -16,6 +16,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/evoslurm/evoslurm/internal/must"
 	"github.com/evoslurm/evoslurm/slurmctl/slurmtest"
 )
 
@@ -65,9 +66,7 @@ var (
 func asWritten(t *testing.T, heading string) string {
 	t.Helper()
 	text, err := os.ReadFile("../../../plugins/README.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	_, section, ok := strings.Cut(string(text), "\n## "+heading+"\n")
 	if !ok {
 		t.Fatalf("plugins/README.md has no section %q", heading)
@@ -117,14 +116,10 @@ func release(t *testing.T, dir string) (repository, proxy string) {
 	const module, version = "github.com/evoslurm/evoslurm", "v0.1.0"
 	versions := filepath.Join(proxy, module, "@v")
 	for _, d := range []string{repository, versions} {
-		if err := os.MkdirAll(d, 0o755); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, os.MkdirAll(d, 0o755))
 	}
 	archive, err := os.Create(versions + "/" + version + ".zip")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	defer archive.Close()
 	z := zip.NewWriter(archive)
 	for _, name := range strings.Split(strings.TrimSuffix(run("../../..", "git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"), "\x00"), "\x00") {
@@ -132,41 +127,27 @@ func release(t *testing.T, dir string) (repository, proxy string) {
 		if os.IsNotExist(err) {
 			continue // deleted, not committed
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 		mode := os.FileMode(0o644)
 		if st, err := os.Stat("../../../" + name); err == nil && st.Mode()&0o100 != 0 {
 			mode = 0o755
 		}
-		if err := os.MkdirAll(filepath.Dir(repository+"/"+name), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(repository+"/"+name, text, mode); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, os.MkdirAll(filepath.Dir(repository+"/"+name), 0o755))
+		must.OK(t, os.WriteFile(repository+"/"+name, text, mode))
 		f, err := z.Create(module + "@" + version + "/" + name)
 		if err == nil {
 			_, err = f.Write(text)
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 	}
-	if err := z.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, z.Close())
 	run(repository, "git", "init", "-q")
 	run(repository, "git", "add", "--all")
 	run(repository, "git", "-c", "user.name=release", "-c", "user.email=release@example.org", "commit", "-q", "-m", version)
 	gomod, err := os.ReadFile(repository + "/go.mod")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	for name, text := range map[string]string{"list": version + "\n", version + ".info": `{"Version": "` + version + `", "Time": "2026-01-01T00:00:00Z"}`, version + ".mod": string(gomod)} {
-		if err := os.WriteFile(filepath.Join(versions, name), []byte(text), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, os.WriteFile(filepath.Join(versions, name), []byte(text), 0o644))
 	}
 	return repository, proxy
 }

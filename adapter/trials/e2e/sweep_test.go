@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/evoslurm/evoslurm/internal/must"
 	"github.com/evoslurm/evoslurm/slurmctl/slurmtest"
 )
 
@@ -56,9 +57,7 @@ func (s *sweepSite) run(name string, args ...string) (string, error) {
 func (s *sweepSite) must(name string, args ...string) string {
 	s.Helper()
 	out, err := s.run(name, args...)
-	if err != nil {
-		s.Fatal(err)
-	}
+	must.OK(s, err)
 	return out
 }
 
@@ -94,15 +93,11 @@ func (s *sweepSite) released(jobs ...string) {
 func (s *sweepSite) outcomes(folder string) map[string]time.Time {
 	s.Helper()
 	names, err := filepath.Glob(s.file(folder + "/*.json"))
-	if err != nil {
-		s.Fatal(err)
-	}
+	must.OK(s, err)
 	all := map[string]time.Time{}
 	for _, name := range names {
 		info, err := os.Stat(name)
-		if err != nil {
-			s.Fatal(err)
-		}
+		must.OK(s, err)
 		if info.Mode().IsRegular() {
 			all[filepath.Base(name)] = info.ModTime()
 		}
@@ -113,9 +108,7 @@ func (s *sweepSite) outcomes(folder string) map[string]time.Time {
 func (s *sweepSite) read(name string) []byte {
 	s.Helper()
 	text, err := os.ReadFile(s.file(name))
-	if err != nil {
-		s.Fatal(err)
-	}
+	must.OK(s, err)
 	return text
 }
 
@@ -127,9 +120,7 @@ func TestSweep(t *testing.T) {
 	s := &sweepSite{T: t, cluster: slurmtest.Start(t, slurmtest.Options{Nodes: 2, ExtraConf: "MaxArraySize=4"})}
 	s.user = s.cluster.Users()[0]
 	for name, text := range map[string]string{"small.swf": sweepTrace, "grid.yaml": sweepGrid} {
-		if err := os.WriteFile(s.file(name), []byte(text), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, os.WriteFile(s.file(name), []byte(text), 0o644))
 	}
 	s.must("evosim", "sweep", "--output=local", "grid.yaml")
 

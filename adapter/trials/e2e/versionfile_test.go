@@ -5,6 +5,8 @@ import (
 	"os/exec"
 	"strings"
 	"testing"
+
+	"github.com/evoslurm/evoslurm/internal/must"
 )
 
 // TestVersionOfTree: a commit with a tag has the tag's version, one without the file's with the commit, and a
@@ -12,16 +14,10 @@ import (
 func TestVersionOfTree(t *testing.T) {
 	tree := t.TempDir()
 	script, err := os.ReadFile("../../../contrib/packages/version")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := os.MkdirAll(tree+"/contrib/packages", 0o755); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
+	must.OK(t, os.MkdirAll(tree+"/contrib/packages", 0o755))
 	for name, text := range map[string]string{"VERSION": "0.2.0\n", "contrib/packages/version": string(script)} {
-		if err := os.WriteFile(tree+"/"+name, []byte(text), 0o755); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, os.WriteFile(tree+"/"+name, []byte(text), 0o755))
 	}
 	run := func(name string, args ...string) string {
 		t.Helper()
@@ -52,9 +48,7 @@ func TestVersionOfTree(t *testing.T) {
 	if v, p := versions(); v != "v0.3.0" || p != "0.3.0" {
 		t.Errorf("of a tag: %s, %s", v, p)
 	}
-	if err := os.WriteFile(tree+"/VERSION", []byte("0.4.0\n"), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, os.WriteFile(tree+"/VERSION", []byte("0.4.0\n"), 0o644))
 	if v, p := versions(); v != "v0.4.0-dev+"+commit+"-dirty" || p != "0.4.0~dev1."+commit+".dirty" {
 		t.Errorf("with changes: %s, %s", v, p)
 	}

@@ -16,6 +16,7 @@ import (
 	"github.com/evoslurm/evoslurm/adapter/internal/config"
 	"github.com/evoslurm/evoslurm/adapter/internal/drivemode"
 	"github.com/evoslurm/evoslurm/adapter/lab/simulate"
+	"github.com/evoslurm/evoslurm/internal/must"
 	"github.com/evoslurm/evoslurm/planner"
 	"github.com/evoslurm/evoslurm/slurmctl"
 	"github.com/evoslurm/evoslurm/slurmctl/slurmsim"
@@ -231,9 +232,7 @@ func read(t *testing.T, file string) (p played) {
 	if err == nil {
 		err = json.Unmarshal(text, &p)
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	return p
 }
 
@@ -299,9 +298,7 @@ func model(t *testing.T, real played, at moment) played {
 				Lasts: time.Duration(a.Profile[0].Duration) * time.Second})
 			ended[id] = j
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 		apps = append(apps, app)
 	}
 	for end := c.Elapsed() + 20*time.Minute; len(c.Queue()) > 0 && c.Elapsed() < end; {

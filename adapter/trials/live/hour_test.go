@@ -12,6 +12,7 @@ import (
 
 	"github.com/evoslurm/evoslurm/adapter/lab/workload"
 	"github.com/evoslurm/evoslurm/adapter/trials/rig"
+	"github.com/evoslurm/evoslurm/internal/must"
 )
 
 var workloadFile = flag.String("live.workload", "testdata/hour.json", "workload file that TestHour plays, on as many nodes as it says")
@@ -19,13 +20,9 @@ var workloadFile = flag.String("live.workload", "testdata/hour.json", "workload 
 // TestHour plays an hour of a trace, eight times as fast, and reports how far off the model is.
 func TestHour(t *testing.T) {
 	text, err := os.ReadFile(*workloadFile)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	w, err := workload.Read(bytes.NewReader(text))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	s := newSite(t, w.Nodes, time.Hour)
 	before := rig.Load()
 	p := s.play(string(text))

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/evoslurm/evoslurm/adapter/internal/drivemode"
+	"github.com/evoslurm/evoslurm/internal/must"
 	"github.com/evoslurm/evoslurm/slurmctl/slurmtest"
 )
 
@@ -48,13 +49,9 @@ func TestMatrix(t *testing.T) {
 			s := &manual{bench: newBench(t, alone, plugin, "without slurmdbd")}
 			s.run(s.withoutAccounting()...)
 			guard, err := guardText()
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.OK(t, err)
 			if os.Getenv(rootVariable) != "" { // 20.11 searches only there
-				if err := errors.Join(os.MkdirAll("/etc/slurm", 0o755), os.WriteFile("/etc/slurm/job_submit.lua", guard, 0o644)); err != nil {
-					t.Fatal(err)
-				}
+				must.OK(t, errors.Join(os.MkdirAll("/etc/slurm", 0o755), os.WriteFile("/etc/slurm/job_submit.lua", guard, 0o644)))
 			}
 			guarded := slurmtest.Start(t, slurmtest.Options{Nodes: 4, PermitJobExpansion: true, SelectType: plugin,
 				ExtraConf: "JobSubmitPlugins=lua", Files: map[string]string{"job_submit.lua": string(guard)}})

@@ -8,6 +8,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/evoslurm/evoslurm/internal/must"
 	"github.com/evoslurm/evoslurm/slurmctl"
 )
 
@@ -18,13 +19,9 @@ func TestTable(t *testing.T) {
 {"slurm":"22.05.8","select":"linear","drive":"commands","operation":"merge","outcome":"failed","text":"no"}
 {"slurm":"24.11.5","select":"linear","drive":"merge","operation":"root","outcome":"yes","text":"no"}
 `))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	var b strings.Builder
-	if err := WriteTable(&b, "operation", results); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, WriteTable(&b, "operation", results))
 	want := `| drive mode | operation | 22.05.8 linear | 24.11.5 linear |
 |---|---|---|---|
 | commands | shrink | passed | passed |

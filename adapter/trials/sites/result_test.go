@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/evoslurm/evoslurm/internal/must"
 )
 
 func TestWords(t *testing.T) {
@@ -26,9 +28,7 @@ func TestWords(t *testing.T) {
 func TestDocument(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "MATRIX.md")
 	const before = "# What works\n\n| a |\n|---|\n| b |\n\n1. note\n"
-	if err := os.WriteFile(path, []byte(before), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, os.WriteFile(path, []byte(before), 0o600))
 	day := time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)
 	first, second := deepops().Name, ugent().Name
 	for range 2 { // the second time takes the place of the first
@@ -42,9 +42,7 @@ func TestDocument(t *testing.T) {
 		}
 	}
 	text, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	got, ok := strings.CutPrefix(string(text), before+"\n"+Heading+"\nWritten by `make sites` on 2026-11-22, on Slurm 22.05.8 unless a row names another:")
 	if !ok || strings.Count(got, Heading) != 0 {
 		t.Errorf("the document is\n%s", text)

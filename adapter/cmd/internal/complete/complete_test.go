@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/evoslurm/evoslurm/adapter/cmd/internal/complete"
+	"github.com/evoslurm/evoslurm/internal/must"
 )
 
 // Partitions and accounts are Slurm's; of a Slurm that is away there are none, and no word of it.
@@ -19,9 +20,7 @@ func TestFlags(t *testing.T) {
 		"scontrol": "echo PartitionName=main AllowGroups=ALL; echo PartitionName=small AllowGroups=ALL",
 		"sacctmgr": "echo physics; echo biology",
 	} {
-		if err := os.WriteFile(filepath.Join(bin, name), []byte("#!/bin/sh\n"+text+"\n"), 0o700); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, os.WriteFile(filepath.Join(bin, name), []byte("#!/bin/sh\n"+text+"\n"), 0o700))
 	}
 	ask := func(want string, words ...string) {
 		t.Helper()
@@ -39,18 +38,14 @@ func TestFlags(t *testing.T) {
 		}
 	}
 	t.Setenv("EVOSLURM_CONFIG", filepath.Join(bin, "evoslurm.yaml"))
-	if err := os.WriteFile(filepath.Join(bin, "evoslurm.yaml"), []byte("slurm:\n  bin: "+bin+"\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, os.WriteFile(filepath.Join(bin, "evoslurm.yaml"), []byte("slurm:\n  bin: "+bin+"\n"), 0o600))
 	ask("main\nsmall\n:4\n", "--partition", "")
 	ask("small\n:4\n", "-p", "s")
 	ask("main,small\n:4\n", "--partition=main,")
 	ask("biology\nphysics\n:4\n", "-A", "")
 	ask("CD\nCA\n:4\n", "--state", "C")
 	for _, name := range []string{"scontrol", "sacctmgr"} {
-		if err := os.Remove(filepath.Join(bin, name)); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, os.Remove(filepath.Join(bin, name)))
 	}
 	ask(":4\n", "--partition", "")
 	ask(":4\n", "-A", "")

@@ -13,6 +13,7 @@ import (
 	"github.com/evoslurm/evoslurm/adapter/internal/config"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/msg"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/store/row"
+	"github.com/evoslurm/evoslurm/internal/must"
 	"github.com/evoslurm/evoslurm/planner"
 	"github.com/evoslurm/evoslurm/slurmctl"
 )
@@ -42,13 +43,9 @@ func sample() *Core {
 func TestEncode(t *testing.T) {
 	c := sample()
 	data, err := Encode(c)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	got, err := Decode(data, "v1")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	j := got.Active[0]
 	if got.ByID[7] != j || got.ByID[8] != j || got.Calling[0].Of != j || got.Intruders[9].Job != j || got.Looking.Malleable[0] != j ||
 		got.Looking.Core != got || got.Log.C != got || got.Looking.S != got.Snapshot || got.Snapshot.ByID[9] != &got.Snapshot.Jobs[1] {
@@ -93,9 +90,7 @@ func TestEncodeRefuses(t *testing.T) {
 // TestDecodeRefuses checks what is said about bytes that are no state of this version.
 func TestDecodeRefuses(t *testing.T) {
 	data, err := Encode(sample())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	changed := bytes.Clone(data)
 	changed[len(changed)-20] ^= 1
 	for _, c := range []struct {
@@ -129,9 +124,7 @@ func TestDecodeRefuses(t *testing.T) {
 // checksum does not count here, take little of it.
 func TestDecodeIsBounded(t *testing.T) {
 	body, err := encode(sample())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	seed := rand.Uint64()
 	random := rand.New(rand.NewPCG(seed, 0))
 	for range 3000 {
@@ -156,9 +149,7 @@ func TestDecodeIsBounded(t *testing.T) {
 func FuzzDecode(f *testing.F) {
 	for _, c := range []*Core{sample(), New(msg.Site{}, config.Config{}, msg.Strategy{}, time.Time{})} {
 		body, err := encode(c)
-		if err != nil {
-			f.Fatal(err)
-		}
+		must.OK(f, err)
 		f.Add(body)
 	}
 	f.Fuzz(func(t *testing.T, body []byte) {
@@ -167,13 +158,9 @@ func FuzzDecode(f *testing.F) {
 			return
 		}
 		first, err := encode(c)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 		again, err := decode(first)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 		if second, err := encode(again); err != nil || !bytes.Equal(first, second) {
 			t.Fatalf("%v: wrote %q, read and wrote %q", err, first, second)
 		}

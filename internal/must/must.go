@@ -1,0 +1,16 @@
+// Package must ends tests at an error.
+package must
+
+// T is a test, a benchmark, a fuzz target, or a check of rapid's.
+type T interface {
+	Helper()
+	Fatal(args ...any)
+}
+
+// OK ends the test if there is an error.
+func OK(t T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
