@@ -67,14 +67,3 @@ func Safe(n int, gone []bool, jobs []Job) bool {
 	_, safe := Order(n, gone, jobs)
 	return safe
 }
-
-// MayHave reports whether job j may get further nodes: it stays within its claim, and the new state
-// is safe. No job with a claim may hold these nodes.
-func MayHave(n int, gone []bool, jobs []Job, j int, nodes []int) bool {
-	if len(jobs[j].Has)+len(nodes) > jobs[j].Claim {
-		return false
-	}
-	after := append([]Job(nil), jobs...)
-	after[j].Has = append(append([]int(nil), jobs[j].Has...), nodes...)
-	return Safe(n, gone, after)
-}

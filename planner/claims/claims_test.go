@@ -124,9 +124,12 @@ func (w *world) grant() {
 		if w.want[j] == 0 {
 			continue
 		}
-		if nodes := w.pick(w.jobs[j].May, w.want[j]); nodes != nil && MayHave(w.n, nil, w.jobs, j, nodes) {
-			w.jobs[j].Has = slices.Concat(w.jobs[j].Has, nodes)
+		has := w.jobs[j].Has
+		nodes := w.pick(w.jobs[j].May, w.want[j])
+		if w.jobs[j].Has = slices.Concat(has, nodes); nodes != nil && len(w.jobs[j].Has) <= w.jobs[j].Claim && Safe(w.n, nil, w.jobs) {
 			w.want[j] = 0
+		} else {
+			w.jobs[j].Has = has
 		}
 	}
 }

@@ -18,14 +18,6 @@ func All() []strategy.Definition {
 	return []strategy.Definition{Klein(), MinWaste(), Search(), Rigid()}
 }
 
-// Policies returns the malleability policies' definitions, in the order in which they are listed.
-func Policies() (all []strategy.Definition) {
-	for _, name := range malleable.Policies() {
-		all = append(all, Policy(name))
-	}
-	return all
-}
-
 // Policy returns the definition of the malleability policy of that name.
 func Policy(name string) strategy.Definition {
 	return strategy.Definition{Name: name, Version: version, Help: malleable.Help(name),

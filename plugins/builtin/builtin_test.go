@@ -44,8 +44,8 @@ func TestPlugins(t *testing.T) {
 }
 
 func TestPolicies(t *testing.T) {
-	for _, d := range Policies() {
-		t.Run(d.Name, func(t *testing.T) { strategytest.Run(t, strategytest.Built(d)) })
+	for _, name := range malleable.Policies() {
+		t.Run(name, func(t *testing.T) { strategytest.Run(t, strategytest.Built(Policy(name))) })
 	}
 	t.Run("gain as a plugin", func(t *testing.T) { strategytest.Run(t, strategytest.Process(filepath.Join(bin, "gain"))) })
 }

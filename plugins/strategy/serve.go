@@ -42,7 +42,7 @@ func serve(d Definition, newest int) {
 	}
 	versions := map[int]plugin.PluginSet{}
 	for v := planOnly; v <= newest; v++ {
-		versions[v] = plugin.PluginSet{service: &grpcPlugin{server: newServer(d)}}
+		versions[v] = plugin.PluginSet{service: &grpcPlugin{server: &server{definition: d}}}
 	}
 	plugin.Serve(&plugin.ServeConfig{
 		HandshakeConfig:  handshake,

@@ -26,8 +26,6 @@ type server struct {
 	policies   made[malleable.Policy]
 }
 
-func newServer(d Definition) *server { return &server{definition: d} }
-
 // strategy returns the strategy for these parameters.
 func (s *server) strategy(given map[string]string) (planner.Strategy, error) {
 	if s.definition.New == nil {

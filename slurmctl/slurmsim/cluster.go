@@ -114,7 +114,7 @@ func (c *Cluster) changed() {
 	c.Loop.Version++
 	c.Backfill.Appended = false
 	c.Dirty = true
-	c.backfillSoon()
+	c.backfillAt(c.Moment)
 	if c.Saving || c.Down {
 		return
 	}

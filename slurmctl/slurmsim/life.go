@@ -189,7 +189,7 @@ func (l leaves) Act(c *Cluster) {
 			closeRecord(c, j, l.State)
 		}
 	}
-	c.schedule()
+	c.request(false)
 }
 
 // complete takes the nodes from an ended job; for a moment, they stay busy.

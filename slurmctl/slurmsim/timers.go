@@ -86,9 +86,7 @@ func (c *Cluster) loopNow() {
 	}
 }
 
-// schedule requests a run of the main scheduler as soon as sched_min_interval allows.
-func (c *Cluster) schedule() { c.request(false) }
-
+// request has the main scheduler run as soon as sched_min_interval allows.
 func (c *Cluster) request(whole bool) {
 	l := &c.Loop
 	l.Whole = l.Whole || whole
@@ -116,9 +114,7 @@ func (c *Cluster) scheduleNow() {
 	l.Ran = c.Moment
 }
 
-// backfillSoon puts the thread's next look that may find work on the agenda.
-func (c *Cluster) backfillSoon() { c.backfillAt(c.Moment) }
-
+// backfillAt puts the thread's first look from then on that may find work on the agenda.
 func (c *Cluster) backfillAt(then time.Duration) {
 	b := &c.Backfill
 	if c.options.BackfillInterval < 0 || c.Down || len(c.Pending) == 0 {

@@ -140,11 +140,7 @@ node-seconds of each step. The options are those of sacct.`,
 	}
 	complete.Flags(cmd, map[string]func(context.Context) []string{"partition": complete.Partitions, "accounts": complete.Accounts,
 		"state": complete.Fixed(slices.Sorted(maps.Keys(short))...), "format": complete.Fixed(columns...), "totals": complete.Fixed(slices.Sorted(maps.Keys(owners))...)})
-	for _, name := range []string{"starttime", "endtime", "user", "uid", "jobs", "name"} {
-		if err := cmd.RegisterFlagCompletionFunc(name, cobra.NoFileCompletions); err != nil {
-			panic(err) // the flag is named wrongly
-		}
-	}
+	complete.None(cmd, "starttime", "endtime", "user", "uid", "jobs", "name")
 	return o, cmd
 }
 

@@ -68,11 +68,7 @@ func newReport() *cobra.Command {
 	f.StringVar(&by, "by", "", "a row for each user, account, partition, qos, or day")
 	f.StringVar(&format, "format", "table", "output format: table, json, or csv")
 	complete.Flags(cmd, map[string]func(context.Context) []string{"by": complete.Fixed(api.ReportsBy...), "format": complete.Fixed(accountFormats...)})
-	for _, name := range []string{"start", "end"} {
-		if err := cmd.RegisterFlagCompletionFunc(name, cobra.NoFileCompletions); err != nil {
-			panic(err) // the flag is named wrongly
-		}
-	}
+	complete.None(cmd, "start", "end")
 	return withObserve(cmd)
 }
 

@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/evoslurm/evoslurm/adapter/api"
+	"github.com/evoslurm/evoslurm/adapter/cmd/internal/complete"
 	"github.com/evoslurm/evoslurm/adapter/internal/legible"
 )
 
@@ -83,11 +84,7 @@ func newEvents() *cobra.Command {
 	f.IntVarP(&lines, "lines", "n", 100, "number of latest events to print (1000 with a job or --since)")
 	f.BoolVarP(&follow, "follow", "f", false, "print new events until interrupted")
 	f.BoolVar(&asJSON, "json", false, "print one JSON object per line, in the API's form")
-	for _, name := range []string{"since", "lines"} {
-		if err := cmd.RegisterFlagCompletionFunc(name, cobra.NoFileCompletions); err != nil {
-			panic(err) // the flag is named wrongly
-		}
-	}
+	complete.None(cmd, "since", "lines")
 	return cmd
 }
 

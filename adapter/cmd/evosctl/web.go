@@ -6,13 +6,13 @@ import (
 	"fmt"
 	"net"
 	"net/http"
-
 	"strconv"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
+	"github.com/evoslurm/evoslurm/adapter/cmd/internal/complete"
 	"github.com/evoslurm/evoslurm/adapter/show/web"
 )
 
@@ -58,11 +58,7 @@ func newWeb() *cobra.Command {
 	f.SortFlags = false
 	f.IntVar(&port, "port", 0, "port to listen on (0: any free port)")
 	f.StringVar(&base, "base", "/", "path at which a proxy serves the page")
-	for _, name := range []string{"port", "base"} {
-		if err := cmd.RegisterFlagCompletionFunc(name, cobra.NoFileCompletions); err != nil {
-			panic(err) // the flag is named wrongly
-		}
-	}
+	complete.None(cmd, "port", "base")
 	return cmd
 }
 

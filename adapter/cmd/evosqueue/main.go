@@ -168,11 +168,7 @@ func completeFlags(cmd *cobra.Command) {
 		panic(err)
 	}
 	complete.Flags(cmd, map[string]func(context.Context) []string{"partition": complete.Partitions, "account": complete.Accounts})
-	for _, name := range []string{"user", "jobs", "name", "iterate", "qos", "nodelist", "licenses", "reservation", "format", "Format", "sort", "steps", "clusters"} {
-		if err := cmd.RegisterFlagCompletionFunc(name, cobra.NoFileCompletions); err != nil {
-			panic(err)
-		}
-	}
+	complete.None(cmd, "user", "jobs", "name", "iterate", "qos", "nodelist", "licenses", "reservation", "format", "Format", "sort", "steps", "clusters")
 }
 
 // operands returns the IDs of jobs if --jobs, or otherwise --steps, has no joined value.

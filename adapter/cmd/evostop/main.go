@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/evoslurm/evoslurm/adapter/api/reach"
+	"github.com/evoslurm/evoslurm/adapter/cmd/internal/complete"
 	"github.com/evoslurm/evoslurm/adapter/internal/config"
 	"github.com/evoslurm/evoslurm/adapter/internal/version"
 	"github.com/evoslurm/evoslurm/adapter/show/display"
@@ -78,10 +79,6 @@ and a job's details with its events.
 	config.AddFlag(f)
 	version.Flag(cmd, linked)
 	version.Arguments(cmd)
-	for _, name := range []string{"delay", "user"} {
-		if err := cmd.RegisterFlagCompletionFunc(name, cobra.NoFileCompletions); err != nil {
-			panic(err) // the flag is named wrongly
-		}
-	}
+	complete.None(cmd, "delay", "user")
 	return cmd
 }

@@ -267,7 +267,7 @@ func (f *follower) srun(i *instance, tasks int, command []string) run {
 	args := f.args.without(append([]string{"jobid", "job-name", "exclude", "ntasks-per-node", "kill-on-bad-exit"}, followOwn...)...)
 	args = append(args, "--jobid="+strconv.FormatUint(uint64(i.part), 10), "--nodes=1", "--ntasks="+strconv.Itoa(tasks), "--nodelist="+i.node,
 		"--overlap", "--input=none", "--job-name="+f.name)
-	if f.killsNode() {
+	if killOnBadExit(f.args, f.getenv) {
 		args = append(args, "--kill-on-bad-exit=1")
 	}
 	if f.io.append {
@@ -284,9 +284,6 @@ func (f *follower) srun(i *instance, tasks int, command []string) run {
 	}
 	return run{args: append(args, command...), env: env, first: i.number * f.perNode}
 }
-
-// killsNode reports whether one task that fails ends the others.
-func (f *follower) killsNode() bool { return killOnBadExit(f.args, f.getenv) }
 
 // start starts the command on a node.
 func (f *follower) start(i *instance) {

@@ -110,7 +110,7 @@ func (c *Command) run(ctx context.Context) (int, error) {
 	}
 
 	if r.options.has("rigid") {
-		program.environ = withRigid(withHooks(c.Environ, r.request.Hooks), r)
+		program.environ = append(withHooks(c.Environ, r.request.Hooks), request.VarRigid+"="+r.rigidSteps())
 		return 0, program.sendRigid(r)
 	}
 	if err := c.refuses(ctx, r); err != nil {

@@ -97,8 +97,6 @@ func (e *errorLines) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-func (e *errorLines) flush() { e.pass(e.held.String()) }
-
 func (e *errorLines) pass(line string) {
 	if rest, own := strings.CutPrefix(line, "sbatch: "); !own || strings.HasPrefix(rest, "error:") || strings.HasPrefix(rest, "fatal:") {
 		_, _ = io.WriteString(e.out, line)

@@ -38,11 +38,6 @@ func (r submission) rigidCall() call {
 
 func (r submission) rigidSteps() string { return strconv.Itoa(len(r.request.Profile)) }
 
-// withRigid returns an environment that tells the job in how many steps it keeps its nodes.
-func withRigid(environ []string, r submission) []string {
-	return append(environ, request.VarRigid+"="+r.rigidSteps())
-}
-
 // rigidExport adds that variable to the user's list of exported variables.
 func (r submission) rigidExport() []string {
 	words := r.hookExport()

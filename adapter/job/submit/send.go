@@ -78,7 +78,7 @@ func (s sender) sendWatched(ctx context.Context, r submission, c call) (int, err
 	if c.loud {
 		w.out = io.Discard
 		errorsOnly := &errorLines{out: s.stderr}
-		defer errorsOnly.flush()
+		defer func() { errorsOnly.pass(errorsOnly.held.String()) }()
 		cmd.Stderr = errorsOnly
 	}
 	err = runWith(cmd, w, r.options.has("wait"))

@@ -176,7 +176,7 @@ func (c *canvas) bars(l lane, inlaid bool) string {
 
 // stack draws all jobs on top of each other, up to the cluster's size.
 func (c *canvas) stack(height int, letters bool) []string {
-	lines := []string{strings.Repeat(" ", c.left) + c.rule()}
+	lines := []string{strings.Repeat(" ", c.left) + strings.Join(c.ruleCells(), "")}
 	others := c.others()
 	for row := range height {
 		node := ((height-row)*2 - 1) * c.opts.Nodes / (2 * height) // in the middle of the row, from 0
@@ -308,7 +308,7 @@ func (c *canvas) axis() []string {
 	times := c.blank()
 	rule := c.ruleCells()
 	free := 0
-	for t := c.firstTick(tick); ; t = t.Add(tick) {
+	for t := firstMark(c.from.In(c.now.Location()), tick); ; t = t.Add(tick) {
 		col := c.column(t)
 		if col >= c.cols {
 			break
@@ -351,12 +351,6 @@ func (c *canvas) tick() time.Duration {
 	return t
 }
 
-// firstTick returns the first round time at or after the left end, by the clock of
-// the place.
-func (c *canvas) firstTick(tick time.Duration) time.Time {
-	return firstMark(c.from.In(c.now.Location()), tick)
-}
-
 // clock writes a tick's time as finely as ticks are apart.
 func clock(t time.Time, tick time.Duration) string {
 	switch {
@@ -368,9 +362,7 @@ func clock(t time.Time, tick time.Duration) string {
 	return t.Format("2 Jan")
 }
 
-// rule returns the line between the parts of the chart.
-func (c *canvas) rule() string { return strings.Join(c.ruleCells(), "") }
-
+// ruleCells returns the line between the parts of the chart.
 func (c *canvas) ruleCells() []string {
 	row := make([]string, c.cols)
 	for i := range row {

@@ -105,7 +105,7 @@ func assetOf(name string, data []byte) asset {
 // Handler returns the page below Base.
 func (p *Page) Handler() http.Handler {
 	base := rooted(p.Base)
-	p.forms, p.drawing, p.made = newForms(), make(chan struct{}, mostAtOnce), newKept()
+	p.forms, p.drawing, p.made = newForms(), make(chan struct{}, mostAtOnce), &kept{all: map[string]*keptPage{}, clock: time.Now}
 	mux := http.NewServeMux()
 	mux.HandleFunc(base+"{$}", looked(p.show("gantt", readTimeout, p.gantt)))
 	mux.HandleFunc(base+"job", looked(p.show("job", readTimeout, p.job)))

@@ -26,8 +26,6 @@ type keptPage struct {
 	body any
 }
 
-func newKept() *kept { return &kept{all: map[string]*keptPage{}, clock: time.Now} }
-
 // get returns the cached data of that name, or makes it.
 func (k *kept) get(name string, makeIt func() (any, error)) (any, error) {
 	k.mu.Lock()

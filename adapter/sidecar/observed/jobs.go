@@ -1,8 +1,6 @@
 package observed
 
 import (
-	"iter"
-	"maps"
 	"time"
 
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/msg"
@@ -30,8 +28,6 @@ const (
 	mostName  = 64
 	mostText  = 256
 )
-
-func keys[V any](m map[slurmctl.JobID]V) iter.Seq[slurmctl.JobID] { return maps.Keys(m) }
 
 // watchJobs records which jobs have started, changed their size, or ended since the poll before.
 func (w *Watcher) watchJobs(o msg.Observation, before time.Time, missed bool) {

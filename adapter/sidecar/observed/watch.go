@@ -1,6 +1,7 @@
 package observed
 
 import (
+	"maps"
 	"os"
 	"reflect"
 	"slices"
@@ -198,7 +199,7 @@ func (w *Watcher) newDay() {
 // stand records the jobs that have not ended.
 func (w *Watcher) stand() {
 	waiting := map[uint32]int{}
-	for _, id := range slices.Sorted(keys(w.jobs)) {
+	for _, id := range slices.Sorted(maps.Keys(w.jobs)) {
 		t := w.jobs[id]
 		if t.start == 0 {
 			if waiting[t.job.UID]++; waiting[t.job.UID] > mostStanding {

@@ -55,6 +55,15 @@ func List(prefix string, names []string, word string) []cobra.Completion {
 	return found
 }
 
+// None has no values of flags proposed.
+func None(cmd *cobra.Command, flags ...string) {
+	for _, flag := range flags {
+		if err := cmd.RegisterFlagCompletionFunc(flag, cobra.NoFileCompletions); err != nil {
+			panic(err) // the flag is named wrongly
+		}
+	}
+}
+
 // Flags has the values of flags proposed, each a list: by name of the flag, how its names are had.
 func Flags(cmd *cobra.Command, flags map[string]func(context.Context) []string) {
 	for flag, names := range flags {

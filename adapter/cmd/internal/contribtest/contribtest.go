@@ -6,6 +6,8 @@ import (
 	"os"
 	"strings"
 	"testing"
+
+	"github.com/spf13/pflag"
 )
 
 // Rewrite makes tests rewrite the files that they compare with.
@@ -22,4 +24,16 @@ func Manual(t *testing.T, page string) string {
 		t.Fatal(err)
 	}
 	return strings.ReplaceAll(string(text), `\-`, "-")
+}
+
+// Options returns what Manual does, once it has seen that the page names all flags.
+func Options(t *testing.T, page string, flags *pflag.FlagSet) string {
+	t.Helper()
+	text := Manual(t, page)
+	flags.VisitAll(func(f *pflag.Flag) {
+		if !strings.Contains(text, "--"+f.Name) || f.Shorthand != "" && !strings.Contains(text, "-"+f.Shorthand) {
+			t.Errorf("--%s is not in the manual", f.Name)
+		}
+	})
+	return text
 }
