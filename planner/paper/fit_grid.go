@@ -80,7 +80,14 @@ func (f *fitter) pullUp(res occupancy, capacity int, p profile.Profile, last int
 		if f.longest[i] < exact.Forever/2 { // otherwise the difference may overflow and says nothing
 			start = max(start, starts[i+1]-f.longest[i])
 		}
-		starts[i] = res.LastAbove(start, starts[i+1], capacity-p[i].Nodes)
+		limit := capacity - p[i].Nodes
+		starts[i] = res.LastAbove(start, starts[i+1], limit)
+		if starts[i] == starts[i+1] { // what is in its way may last for years
+			if starts[i] = res.FirstAtMost(starts[i], limit); starts[i] > exact.Horizon {
+				starts[last] = exact.Horizon + 1 // there is no fit
+				return false
+			}
+		}
 		if starts[i]+p[i].Duration <= starts[i+1] {
 			continue
 		}

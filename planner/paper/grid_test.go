@@ -117,3 +117,20 @@ func mustByName(t *testing.T, name string) Strategy {
 	must.OK(t, err)
 	return s
 }
+
+// TestGridLongObstacle checks that a step passes what is in its way in one go, however long that lasts.
+func TestGridLongObstacle(t *testing.T) {
+	jobs := []Job{
+		{ID: "a", Submit: 7, Profile: profile.Profile{{1, 7}, {12, 1}, {1, 4}, {8, 6}}},
+		{ID: "b", Submit: 11, Profile: profile.Profile{{1, 2}, {11, 6}}},
+		{ID: "c", Submit: 3, Profile: profile.Profile{{10, 2}, {5, 1}}, ExpandLimit: 3},
+	}
+	plan := Schedule{{Start: 16, Steps: jobs[0].Profile}, {Start: 38, Steps: jobs[1].Profile}, {Start: 50, Steps: jobs[2].Profile}}
+	for end, want := range map[int64]int64{1 << 40: 1 << 40, exact.Forever: -1} {
+		p := Problem{Nodes: 7, Busy: []Busy{{-5, 1, 1}, {0, 1, 7}, {1, 10, 8}, {11, 3, 6}, {14, 1, 2}, {15, end - 15, 1}}, Jobs: jobs}
+		got, err := Keep(p, plan, 2)
+		if want < 0 && !errors.As(err, new(*FitError)) || want >= 0 && (err != nil || got[0].Start != want) {
+			t.Errorf("busy until %d: %v, %v", end, got, err)
+		}
+	}
+}
