@@ -282,13 +282,19 @@ func TestOfAnotherUser(t *testing.T) {
 	}
 }
 
-// TestNoDescriptors checks that a command that failed to start for lack of descriptors does not
-// count as an answer from Slurm.
+// TestNoDescriptors checks that a command that failed to start for lack of descriptors, or reached no slurmctld, does
+// not count as an answer from Slurm.
 func TestNoDescriptors(t *testing.T) {
 	for _, lack := range []syscall.Errno{syscall.EMFILE, syscall.ENFILE, syscall.EAGAIN, syscall.ENOMEM} {
 		err := error(&CommandError{Args: []string{"scontrol"}, ExitCode: -1, Err: os.NewSyscallError("pipe2", lack)})
 		if !errors.Is(err, ErrUnreachable) || errors.Is(err, ErrUnknownJob) {
 			t.Errorf("%v", err)
+		}
+	}
+	// Slurm 24.11.5: without slurmctld, and without a socket of auth/slurm
+	for _, said := range []string{"Unexpected message received for job 1", "Error creating the reservation: Unexpected message received", "slurm_update error: Protocol authentication error"} {
+		if err := error(&CommandError{Args: []string{"scontrol"}, ExitCode: 1, Stderr: said}); !errors.Is(err, ErrUnreachable) {
+			t.Errorf("%v is an answer", err)
 		}
 	}
 	if err := error(&CommandError{Args: []string{"scontrol"}, ExitCode: -1, Err: syscall.EACCES}); errors.Is(err, ErrUnreachable) {

@@ -71,6 +71,8 @@ var phrases = map[error][]string{
 	ErrUnspecified: {"unspecified error"},
 	ErrUnreachable: {"unable to contact slurm controller", "connection refused", "connection timed out",
 		"socket timed out", "communication connection failure", "standby mode", "message receive failure",
+		// 24.11 says the first of updates of jobs and new reservations, for want of a connection or a credential
+		"unexpected message received", "protocol authentication error",
 		"zero bytes were transmitted", "connection rejected by handler", "shutting down and closing",
 		// while Slurm is upgraded: its libraries, its plugins, or its daemon are of another release than the command
 		"error while loading shared libraries", "incompatible slurm plugin", "incompatible versions of client and server",
