@@ -21,3 +21,10 @@ func (c *Client) Token(ctx context.Context, lifespan time.Duration) (string, err
 	}
 	return token, nil
 }
+
+// TryToken returns why slurmctld does not answer a caller with this token. Slurm's commands use that in SLURM_JWT, whatever
+// AuthType is.
+func (c *Client) TryToken(ctx context.Context, token string) error {
+	_, _, err := c.run(ctx, command{name: "scontrol", args: []string{"show", "config"}, env: []string{"SLURM_JWT=" + token}})
+	return err
+}

@@ -224,7 +224,7 @@ func (c *Client) byToken(ctx context.Context, t target) (credential string, sign
 func (c *Client) verifyToken(s sent, res *http.Response, body []byte) error {
 	proof, err := hex.DecodeString(res.Header.Get(answerHeader))
 	if err != nil || !hmac.Equal(proof, mac(s.key, s.target.answer(s.credential, res.StatusCode, body))) {
-		return impostor{"the server did not prove that it is the sidecar, or the sidecar's jwt.key is not this cluster's" + c.said(res, body)}
+		return impostor{"the server did not prove that it is the sidecar, or SLURM_JWT is of another cluster (then unset it), or the sidecar's jwt.key is not this cluster's" + c.said(res, body)}
 	}
 	return nil
 }
@@ -249,12 +249,19 @@ type Tokens struct {
 func (t *Tokens) Get(ctx context.Context) (string, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	past := "" // what is wrong with the one given
 	for _, token := range []string{t.token, t.Given} {
-		if ends, err := TokenExpires(cmp.Or(token, "none")); err == nil && time.Until(ends) > tokenReserve {
+		ends, err := TokenExpires(cmp.Or(token, "none"))
+		if err == nil && time.Until(ends) > tokenReserve {
 			return token, nil
+		}
+		if err == nil && token == t.Given {
+			past = fmt.Sprintf("SLURM_JWT expires at %s, and slurmctld makes no other: ", ends.UTC().Format(time.RFC3339))
 		}
 	}
 	var err error
-	t.token, err = t.Make(ctx)
+	if t.token, err = t.Make(ctx); err != nil {
+		err = fmt.Errorf("%s%w", past, err)
+	}
 	return t.token, err
 }

@@ -219,4 +219,10 @@ func TestTokens(t *testing.T) {
 	if got, err := given.Get(t.Context()); err != nil || got != given.Given || made != 2 {
 		t.Errorf("SLURM_JWT is not used (%v)", err)
 	}
+	for given, want := range map[string]bool{token(-time.Second): true, "": false} {
+		none := &Tokens{Given: given, Make: func(context.Context) (string, error) { return "", errors.New("disabled") }}
+		if _, err := none.Get(t.Context()); err == nil || strings.Contains(err.Error(), "SLURM_JWT expires at") != want || !strings.Contains(err.Error(), "disabled") {
+			t.Errorf("without another token than %q: %v", given, err)
+		}
+	}
 }

@@ -46,6 +46,22 @@ func Tokens(slurm *slurmctl.Client) *api.Tokens {
 	return &api.Tokens{Given: os.Getenv("SLURM_JWT"), Make: func(ctx context.Context) (string, error) { return slurm.Token(ctx, tokenLife) }}
 }
 
+// RefusedToken returns why slurmctld refuses SLURM_JWT, and so each of Slurm's own commands that have it, and what to do; "" if it
+// does not, or does not answer otherwise.
+func RefusedToken(ctx context.Context, slurm *slurmctl.Client) string {
+	token := os.Getenv("SLURM_JWT")
+	if token == "" || slurm.TryToken(ctx, token) == nil {
+		return ""
+	}
+	why := "it is not of this cluster"
+	if ends, err := api.TokenExpires(token); err == nil && !time.Now().Before(ends) {
+		why = "it expired at " + ends.Format(time.DateTime)
+	} else if _, err := slurm.Config(ctx); err != nil {
+		return ""
+	}
+	return "slurmctld refuses SLURM_JWT, with which all commands of Slurm then fail: " + why + "; unset it, or replace it by what \"env -u SLURM_JWT scontrol token\" prints"
+}
+
 // knowledge is looked up on first use and then kept.
 type knowledge struct {
 	account string // of the sidecar, as configured

@@ -3,9 +3,11 @@ package reach
 import (
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/evoslurm/evoslurm/adapter/internal/config"
+	"github.com/evoslurm/evoslurm/slurmctl"
 )
 
 // TestTrusts: the sidecar runs as the configured account or as SlurmUser, and Slurm is asked once, and
@@ -56,7 +58,8 @@ func TestTrusts(t *testing.T) {
 	}
 }
 
-// TestAuth: MUNGE proves who is calling, unless the site says that tokens do; slurmctld makes one if the environment has none.
+// TestAuth: MUNGE proves who is calling, unless the site says that tokens do; slurmctld makes one if the environment has none, and
+// one that slurmctld refuses is named.
 func TestAuth(t *testing.T) {
 	t.Setenv("SLURM_JWT", "expired")
 	site := config.Default()
@@ -73,6 +76,17 @@ func TestAuth(t *testing.T) {
 	}
 	if token, err := c.Token(t.Context()); err != nil || token != "a.b.c" {
 		t.Errorf("by token: %q, %v", token, err)
+	}
+	for jwt, want := range map[string]string{"": "", "good": "", "bad": ": it is not of this cluster; unset", "down": "",
+		"eyJhbGciOiJIUzI1NiJ9.eyJleHAiOjEsInN1biI6ImEifQ." + strings.Repeat("A", 43): ": it expired at "} {
+		t.Setenv("SLURM_JWT", jwt)
+		script := "#!/bin/sh\n[ ${SLURM_JWT:-good} = good ] && [ '" + jwt + "' != down ] && echo 'SLURM_VERSION = 22.05.8'\n"
+		if err := os.WriteFile(filepath.Join(site.Slurm.Bin, "scontrol"), []byte(script), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if got := RefusedToken(t.Context(), &slurmctl.Client{Dir: site.Slurm.Bin}); !strings.Contains(got, want) || want == "" && got != "" {
+			t.Errorf("%q: %q, want %q", jwt, got, want)
+		}
 	}
 	site.API = "https://head"
 	site.TLS.CA = site.Slurm.Bin + "/none"

@@ -69,7 +69,7 @@ func submitJob(ctx context.Context, args []string) int {
 	if site.Slurm.Bin != "" {
 		sbatch = filepath.Join(site.Slurm.Bin, sbatch)
 	}
-	status := word(ctx, site)
+	status, slurm := word(ctx, site), &slurmctl.Client{Dir: site.Slurm.Bin, Timeout: site.Slurm.Timeout}
 	c := submit.Command{
 		Args:       args,
 		Environ:    os.Environ(),
@@ -77,12 +77,12 @@ func submitJob(ctx context.Context, args []string) int {
 		Stdout:     os.Stdout,
 		Stderr:     os.Stderr,
 		Sbatch:     sbatch,
-		Cluster:    &slurmctl.Client{Dir: site.Slurm.Bin, Timeout: site.Slurm.Timeout},
+		Cluster:    slurm,
 		Defaults:   request.Request{ExpandLimit: site.ExpandLimit, Drive: site.Drive},
 		Partitions: site.Partitions,
 		MaxGrace:   site.Malleable.MaxGrace,
 		MayEvolve:  func(ctx context.Context, job config.Names) ([]string, error) { return mayEvolve(ctx, site, job) },
-		Note:       func(context.Context) string { return drained(status()) },
+		Note:       func(ctx context.Context) string { return cmp.Or(reach.RefusedToken(ctx, slurm), drained(status())) },
 		LastRuns:   func(ctx context.Context, name string) (string, string, error) { return lastRuns(ctx, site, name) },
 		Refuses:    func(context.Context) error { return observing(site, status()) },
 		Help:       func() { fmt.Print(help) },

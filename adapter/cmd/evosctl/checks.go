@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -174,7 +175,7 @@ func (d *doctor) clock(ctx context.Context) {
 	detail := fmt.Sprintf("slurmctld's is %v from this machine's, to the second", diff)
 	switch {
 	case diff.Abs() > d.cfg.Munge.MaxAge:
-		d.add("clock", fail, detail, "set the clocks (NTP); MUNGE credentials are refused")
+		d.add("clock", fail, detail, "set the clocks (NTP); credentials are refused")
 	case diff.Abs() > clockNoticed:
 		d.add("clock", warn, detail, "set the clocks (NTP): steps begin too early or too late by this difference")
 	default:
@@ -345,6 +346,9 @@ func (d *doctor) nodes(ctx context.Context) {
 
 // authentication checks what proves over TCP who is calling.
 func (d *doctor) authentication(ctx context.Context) {
+	if refused := reach.RefusedToken(ctx, d.slurm); refused != "" {
+		d.add("SLURM_JWT", fail, refused, "")
+	}
 	if d.cfg.Auth == config.AuthMunge {
 		d.munge(ctx)
 		return
@@ -357,7 +361,11 @@ func (d *doctor) authentication(ctx context.Context) {
 		ends, err = api.TokenExpires(token)
 	}
 	if err != nil {
-		d.add(name, fail, err.Error(), "set AuthAltTypes=auth/jwt and AuthAltParameters=jwt_key=FILE in slurm.conf, without disable_token_creation; or auth: munge")
+		remedy := "set AuthAltTypes=auth/jwt and AuthAltParameters=jwt_key=FILE in slurm.conf, without disable_token_creation; or auth: munge"
+		if errors.Is(err, slurmctl.ErrUnreachable) {
+			remedy = "start slurmctld; with AuthType=auth/slurm, also slurmd or sackd on this host"
+		}
+		d.add(name, fail, err.Error(), remedy)
 		return
 	}
 	source := "slurmctld makes one when a command needs it"
@@ -378,7 +386,7 @@ func (d *doctor) munge(ctx context.Context) {
 		}
 	}
 	if err != nil {
-		d.add("MUNGE", fail, err.Error(), "install munge, start munged, or set munge.socket to its socket")
+		d.add("MUNGE", fail, err.Error(), "install munge, start munged, or set munge.socket to its socket; where Slurm has AuthType=auth/slurm in its place, set auth: jwt")
 		return
 	}
 	d.add("MUNGE", ok, "a credential made here is accepted here (auth: munge)", "")
