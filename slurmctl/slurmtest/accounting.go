@@ -77,9 +77,12 @@ func (c *Cluster) startMariadbd(ctx context.Context) error {
 
 // startSlurmdbd starts slurmdbd on the running database.
 func (c *Cluster) startSlurmdbd(ctx context.Context) error {
+	auth := "AuthType=auth/munge\nAuthInfo=socket=" + c.site.mungeSocket()
+	if c.options.AuthSlurm {
+		auth = "AuthType=auth/slurm"
+	}
 	lines := []string{
-		"AuthType=auth/munge",
-		"AuthInfo=socket=" + c.site.mungeSocket(),
+		auth,
 		"DbdHost=" + c.site.host,
 		"DbdAddr=" + loopback,
 		fmt.Sprintf("DbdPort=%d", c.site.port+1),

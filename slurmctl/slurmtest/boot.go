@@ -208,8 +208,12 @@ func (c *Cluster) boot(ctx context.Context) error {
 			return err
 		}
 	}
+	start := c.startMunge
+	if c.options.AuthSlurm {
+		start = c.prepareAuthSlurm
+	}
 	munge := make(chan error, 1)
-	go func() { munge <- c.startMunge(ctx) }()
+	go func() { munge <- start(ctx) }()
 	if c.options.Accounting {
 		err = c.startAccounting(ctx, munge)
 	} else {
@@ -270,6 +274,11 @@ func (c *Cluster) writeConf() error {
 			return err
 		}
 	}
+	for name, text := range c.options.Secrets {
+		if err := c.writeSecret(name, text); err != nil {
+			return err
+		}
+	}
 	for name, to := range c.options.Links {
 		link := filepath.Join(c.site.dir, filepath.Base(name))
 		if err := os.Symlink(to, link); err != nil && !errors.Is(err, fs.ErrExist) {
@@ -295,6 +304,23 @@ func replaceFile(path, text string) error {
 		return err
 	}
 	return os.Rename(path+".new", path)
+}
+
+// writeSecret writes a file beside slurm.conf that SlurmUser alone may read.
+func (c *Cluster) writeSecret(name, text string) error {
+	path := filepath.Join(c.site.dir, filepath.Base(name))
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		return err
+	}
+	return chown(path, account(c.site.slurmUser))
+}
+
+// prepareAuthSlurm makes the key of auth/slurm, and the folders of the sockets where its daemons, which are not root, make
+// credentials.
+func (c *Cluster) prepareAuthSlurm(context.Context) error {
+	slurm := account(c.site.slurmUser)
+	return errors.Join(c.writeSecret("slurm.key", rand.Text()+rand.Text()),
+		folder{"slurmctld", slurm, 0o755}.make("/run"), folder{"slurmdbd", slurm, 0o755}.make("/run"))
 }
 
 func (c *Cluster) startMunge(ctx context.Context) error {

@@ -59,9 +59,6 @@ func slurmConf(o Options, s site) (string, error) {
 		"SlurmctldHost", fmt.Sprintf("%s(%s)", s.host, loopback),
 		"SlurmctldPort", fmt.Sprint(s.port),
 		"SlurmUser", s.slurmUser,
-		"AuthType", "auth/munge",
-		"CredType", "cred/munge",
-		"AuthInfo", "socket="+s.mungeSocket(),
 		"StateSaveLocation", s.dir+"/state",
 		"SlurmctldPidFile", s.dir+"/state/slurmctld.pid",
 		"SlurmctldLogFile", s.dir+"/log/slurmctld.log",
@@ -88,6 +85,11 @@ func slurmConf(o Options, s site) (string, error) {
 		"SchedulerType", "sched/backfill",
 		"SelectType", "select/"+o.SelectType,
 	)
+	if o.AuthSlurm {
+		set("AuthType", "auth/slurm", "CredType", "cred/slurm")
+	} else {
+		set("AuthType", "auth/munge", "CredType", "cred/munge", "AuthInfo", "socket="+s.mungeSocket())
+	}
 	if s.slurmUser != "slurm" { // without root
 		set("SlurmdUser", s.slurmUser)
 	}

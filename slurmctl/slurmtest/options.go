@@ -49,6 +49,13 @@ type Options struct {
 	// that slurm.conf names (those that begin with "#!").
 	Files map[string]string
 
+	// Secrets holds further files beside slurm.conf, by name, that SlurmUser alone may read.
+	Secrets map[string]string
+
+	// AuthSlurm takes auth/slurm, of Slurm 23.11 and newer, in MUNGE's place. Clients look for it in /run, so there can be
+	// only one such cluster in a root, and it needs root.
+	AuthSlurm bool
+
 	// Links holds symbolic links beside slurm.conf, by name: devices for gres.conf, e.g. "gpu0" to
 	// "/dev/zero".
 	Links map[string]string

@@ -82,11 +82,12 @@ func enter(root string, binds []string, command string, args []string) error {
 		mount("proc", root+"/proc", "proc", 0),
 		mount("/sys", root+"/sys", "", syscall.MS_BIND|syscall.MS_REC),
 		mount("/dev", root+"/dev", "", syscall.MS_BIND|syscall.MS_REC),
-		mount("tmpfs", root+"/tmp", "tmpfs", 0))
+		mount("tmpfs", root+"/tmp", "tmpfs", 0),
+		mount("tmpfs", root+"/run", "tmpfs", 0)) // where auth/slurm has its sockets
 	if err != nil {
 		return err
 	}
-	if err := os.Chmod(root+"/tmp", 0o777|os.ModeSticky); err != nil {
+	if err := errors.Join(os.Chmod(root+"/tmp", 0o777|os.ModeSticky), os.Chmod(root+"/run", 0o755)); err != nil {
 		return err
 	}
 	for _, dir := range binds {

@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 )
@@ -86,7 +87,10 @@ func Root(ctx context.Context, release Release, more []string, log *bytes.Buffer
 			return "", err
 		}
 	}
-	packages := append(append([]string(nil), Packages...), more...)
+	packages := slices.Concat(Packages, more)
+	if release.Suite != "bullseye" { // there, slurm-wlm-basic-plugins has it
+		packages = append(packages, "slurm-wlm-jwt-plugin")
+	}
 	missing := false
 	for _, name := range packages {
 		if _, err := os.Stat(filepath.Join(root, "var/lib/dpkg/info", name+".list")); err != nil {
@@ -98,8 +102,8 @@ func Root(ctx context.Context, release Release, more []string, log *bytes.Buffer
 	if !missing {
 		return root, nil
 	}
-	install := append([]string{"apt-get", "install", "-y", "-q", "--no-install-recommends"}, packages...)
-	cmd, err := Enter(ctx, root, nil, "/usr/bin/env", append([]string{"DEBIAN_FRONTEND=noninteractive"}, install...)...)
+	install := "apt-get install -y -q --no-install-recommends " + strings.Join(packages, " ")
+	cmd, err := Enter(ctx, root, nil, "/bin/sh", "-c", "export DEBIAN_FRONTEND=noninteractive; "+install+" || { apt-get update -q && "+install+"; }")
 	if err != nil {
 		return "", err
 	}
