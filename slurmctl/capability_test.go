@@ -1,7 +1,6 @@
 package slurmctl
 
 import (
-	"os"
 	"strings"
 	"testing"
 
@@ -65,8 +64,7 @@ func TestBesideEpilog(t *testing.T) {
 
 // The output of a real cluster's scontrol, without and with one of its lines changed.
 func TestCapabilitiesOfRealOutput(t *testing.T) {
-	text, err := os.ReadFile("testdata/22.05/config.txt")
-	must.OK(t, err)
+	text := must.Read(t, "testdata/22.05/config.txt")
 	for change, want := range map[string]bool{"": true, "PrologFlags             = Contain": false} {
 		cfg, err := parseConfig(change + "\n" + string(text))
 		must.OK(t, err)

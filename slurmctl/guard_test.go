@@ -16,8 +16,7 @@ import (
 // TestGuard checks that with contrib/job_submit.lua users can expand their own jobs but no other
 // user's, whatever they write.
 func TestGuard(t *testing.T) {
-	text, err := os.ReadFile("../contrib/job_submit.lua")
-	must.OK(t, err)
+	text := must.Read(t, "../contrib/job_submit.lua")
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer cancel()
 	c := slurmtest.Start(t, slurmtest.Options{PermitJobExpansion: true})

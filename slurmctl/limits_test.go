@@ -1,7 +1,6 @@
 package slurmctl
 
 import (
-	"os"
 	"strings"
 	"testing"
 
@@ -12,8 +11,7 @@ import (
 func readLimits(t *testing.T, dir string) *Limits {
 	t.Helper()
 	read := func(name string) string {
-		text, err := os.ReadFile("testdata/" + dir + "/" + name)
-		must.OK(t, err)
+		text := must.Read(t, "testdata/"+dir+"/"+name)
 		return string(text)
 	}
 	l := &Limits{Enforced: true, Parts: parsePartitionRules(read("partitions.txt")),
@@ -224,8 +222,7 @@ QOS=debug(4)
 
 // FuzzAssocMgr checks that no output breaks the parser.
 func FuzzAssocMgr(f *testing.F) {
-	text, err := os.ReadFile("testdata/22.05/assoc_mgr.txt")
-	must.OK(f, err)
+	text := must.Read(f, "testdata/22.05/assoc_mgr.txt")
 	f.Add(string(text))
 	f.Add("QOS=a(1)\n    User Limits\n      (\n        MaxJobsPU=1(\nClusterName=\n    ParentAccount=x(\n")
 	f.Fuzz(func(t *testing.T, text string) {

@@ -1,6 +1,8 @@
 // Package must ends tests at an error.
 package must
 
+import "os"
+
 // T is a test, a benchmark, a fuzz target, or a check of rapid's.
 type T interface {
 	Helper()
@@ -13,4 +15,12 @@ func OK(t T, err error) {
 	if err != nil {
 		t.Fatal(err)
 	}
+}
+
+// Read returns what a file holds.
+func Read(t T, path string) []byte {
+	t.Helper()
+	text, err := os.ReadFile(path)
+	OK(t, err)
+	return text
 }

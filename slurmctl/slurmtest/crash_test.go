@@ -86,8 +86,7 @@ func TestStopLeavesNothing(t *testing.T) {
 func TestStopHangs(t *testing.T) {
 	t.Parallel()
 	c := Start(t, Options{Nodes: 1})
-	text, err := os.ReadFile(c.Dir() + "/state/slurmctld.pid")
-	must.OK(t, err)
+	text := must.Read(t, c.Dir()+"/state/slurmctld.pid")
 	pid, err := strconv.Atoi(strings.TrimSpace(string(text)))
 	must.OK(t, err)
 	must.OK(t, syscall.Kill(pid, syscall.SIGSTOP))

@@ -225,8 +225,7 @@ show after
 	must.OK(t, err)
 	out := filepath.Join(s.user.Home, "job.out")
 	s.must("sbatch", "--wait", "--exclusive", "-N2", "-o", out, "-e", out+".err", script) // where srun says that it waits for a busy node
-	got, err := os.ReadFile(out)
-	must.OK(t, err)
+	got := must.Read(t, out)
 	const want = `before: 1/2 done= srun=2 evosrun=0/2,1/2, nodes=2/2 tasks=4(x2) cpus=4(x2)
 before hosts: 2 2
 after: 2/2 done= srun=5 evosrun=0/5,1/5,2/5,3/5,4/5, nodes=5/5 tasks=4(x5) cpus=4(x5)

@@ -3,7 +3,6 @@ package main
 import (
 	"encoding/json"
 	"maps"
-	"os"
 	"reflect"
 	"slices"
 	"strings"
@@ -17,8 +16,7 @@ import (
 // TestSchemas checks that every command with --json has a schema in docs/schema, which TestSchema
 // of package api compares with the API's types; doctor's own type is compared here.
 func TestSchemas(t *testing.T) {
-	text, err := os.ReadFile("../../../docs/schema/v1.json")
-	must.OK(t, err)
+	text := must.Read(t, "../../../docs/schema/v1.json")
 	var schema struct {
 		Defs map[string]json.RawMessage `json:"$defs"`
 	}

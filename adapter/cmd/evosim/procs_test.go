@@ -40,8 +40,7 @@ func TestProcessors(t *testing.T) {
 		files, err := filepath.Glob("*/*")
 		must.OK(t, err)
 		for _, name := range append(files, "run.html", "conservative.swf") {
-			text, err := os.ReadFile(name)
-			must.OK(t, err)
+			text := must.Read(t, name)
 			printed[name] = string(text)
 		}
 		return printed

@@ -67,8 +67,7 @@ func TestApart(t *testing.T) {
 // checkStatus compares what the kernel shows of a process.
 func checkStatus(t *testing.T, pid int, wants map[string]string) {
 	t.Helper()
-	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
-	must.OK(t, err)
+	status := must.Read(t, fmt.Sprintf("/proc/%d/status", pid))
 	fields := map[string]string{}
 	for line := range strings.SplitSeq(string(status), "\n") {
 		name, value, _ := strings.Cut(line, ":")

@@ -110,8 +110,7 @@ func TestGolden(t *testing.T) {
 			if *contribtest.Rewrite {
 				must.OK(t, os.WriteFile(file, []byte(got), 0o644))
 			}
-			want, err := os.ReadFile(file)
-			must.OK(t, err)
+			want := must.Read(t, file)
 			if diff := cmp.Diff(string(want), got); diff != "" {
 				t.Errorf("%s (-want +got; look, then rewrite with -rewrite):\n%s", file, diff)
 			}

@@ -42,11 +42,9 @@ func TestFiles(t *testing.T) {
 		t.Errorf("number %d", n)
 	}
 	trouble("")
-	old, err := os.ReadFile(f.Key)
-	must.OK(t, err)
+	old := must.Read(t, f.Key)
 	certstest.Write(t, dir, "head", 2, now.Add(20*24*time.Hour+time.Hour))
-	renewed, err := os.ReadFile(f.Key)
-	must.OK(t, err)
+	renewed := must.Read(t, f.Key)
 	for _, half := range [][]byte{old, renewed[:50], nil} {
 		must.OK(t, os.WriteFile(f.Key, half, 0o600))
 		if n := serial(); n != 1 {

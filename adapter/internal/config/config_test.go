@@ -40,8 +40,7 @@ func load(t *testing.T, text string, args ...string) (Config, error) {
 }
 
 func TestSampleIsTheDefault(t *testing.T) {
-	text, err := os.ReadFile(sample)
-	must.OK(t, err)
+	text := must.Read(t, sample)
 	c, err := load(t, string(text))
 	must.OK(t, err)
 	if d := cmp.Diff(Default(), c); d != "" {

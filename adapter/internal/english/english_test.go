@@ -131,8 +131,7 @@ func area(name string) string {
 }
 
 func readCeilings(t *testing.T) map[string]int {
-	content, err := os.ReadFile(ceilings)
-	must.OK(t, err)
+	content := must.Read(t, ceilings)
 	allowed := map[string]int{}
 	for line := range strings.Lines(string(content)) {
 		line = strings.TrimSpace(line)

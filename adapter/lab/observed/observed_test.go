@@ -147,8 +147,7 @@ func folder(t *testing.T, files map[string]string) string {
 
 func kept(t *testing.T) string {
 	t.Helper()
-	text, err := os.ReadFile("testdata/2026-03-01.jsonl")
-	must.OK(t, err)
+	text := must.Read(t, "testdata/2026-03-01.jsonl")
 	return string(text)
 }
 
@@ -166,8 +165,7 @@ func TestKept(t *testing.T) {
 	if *rewrite {
 		must.OK(t, os.WriteFile(file, append(got, '\n'), 0o644))
 	}
-	want, err := os.ReadFile(file)
-	must.OK(t, err)
+	want := must.Read(t, file)
 	if string(bytes.TrimSpace(want)) != string(got) {
 		t.Errorf("-rewrite if you mean it:\n%s", got)
 	}
@@ -309,8 +307,7 @@ func TestDay(t *testing.T) {
 
 // FuzzReport: no record ends the report, whatever its lines say.
 func FuzzReport(f *testing.F) {
-	text, err := os.ReadFile("testdata/2026-03-01.jsonl")
-	must.OK(f, err)
+	text := must.Read(f, "testdata/2026-03-01.jsonl")
 	f.Add(string(text))
 	f.Add(strings.ReplaceAll(string(text), `"start":17723`, `"start":-9999999999917723`))
 	f.Add(strings.ReplaceAll(string(text), `"nodes":2`, `"nodes":2000000000`))

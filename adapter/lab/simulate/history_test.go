@@ -35,8 +35,7 @@ func histories(t *testing.T, test func(t *testing.T, file, script, want string))
 	for _, file := range files {
 		t.Run(strings.TrimSuffix(filepath.Base(file), ".txt"), func(t *testing.T) {
 			t.Parallel()
-			text, err := os.ReadFile(file)
-			must.OK(t, err)
+			text := must.Read(t, file)
 			script, want, _ := strings.Cut(string(text), below)
 			test(t, file, script, want)
 		})

@@ -32,8 +32,7 @@ type mutant struct{ name, reason, file, old, new string }
 
 func mutants(t *testing.T) (all []mutant) {
 	t.Helper()
-	text, err := os.ReadFile("testdata/mutants.txt")
-	must.OK(t, err)
+	text := must.Read(t, "testdata/mutants.txt")
 	for _, block := range strings.Split(string(text), "\n== ")[1:] {
 		lines := strings.Split(strings.TrimRight(block, "\n"), "\n")
 		if len(lines) != 5 || !strings.HasPrefix(lines[3], "-") || !strings.HasPrefix(lines[4], "+") {
@@ -57,8 +56,7 @@ func TestMutants(t *testing.T) {
 		last := found[m.name]
 		t.Run(m.name, func(t *testing.T) {
 			t.Parallel() // a build links on one processor
-			text, err := os.ReadFile(m.file)
-			must.OK(t, err)
+			text := must.Read(t, m.file)
 			if n := strings.Count(string(text), m.old); n != 1 {
 				t.Fatalf("%s has the line %d times, want once:\n%s", m.file, n, m.old)
 			}
@@ -88,8 +86,7 @@ func noteFound(t *testing.T, found map[string]string) {
 // foundLast reads foundFile.
 func foundLast(t *testing.T) map[string]string {
 	found := map[string]string{}
-	text, err := os.ReadFile(foundFile)
-	must.OK(t, err)
+	text := must.Read(t, foundFile)
 	for line := range strings.Lines(string(text)) {
 		name, by, _ := strings.Cut(strings.TrimSpace(line), " ")
 		found[name] = by

@@ -118,8 +118,7 @@ func golden(t *testing.T, name string, got []byte) {
 	if *rewrite {
 		must.OK(t, os.WriteFile(file, got, 0o644))
 	}
-	want, err := os.ReadFile(file)
-	must.OK(t, err)
+	want := must.Read(t, file)
 	if d := cmp.Diff(string(want), string(got)); d != "" {
 		t.Errorf("%s (-want +got), -rewrite if it is meant:\n%s", name, d)
 	}

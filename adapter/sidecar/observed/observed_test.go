@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"errors"
 	"io"
-	"os"
 	"path/filepath"
 	"reflect"
 	"strings"
@@ -63,8 +62,7 @@ func TestRoundTrip(t *testing.T) {
 	if err != nil || len(days) != 2 || days[0].Date != "2026-11-25" || len(days[1].Files) != 2 || filepath.Base(days[1].Files[1]) != "2026-11-26.2.jsonl.gz" {
 		t.Fatalf("%v, %v", days, err)
 	}
-	data, err := os.ReadFile(days[0].Files[0])
-	must.OK(t, err)
+	data := must.Read(t, days[0].Files[0])
 	if got, err := all(data); !errors.Is(err, io.EOF) || !reflect.DeepEqual(got, want) {
 		t.Errorf("%v\n%+v\n%+v", err, got, want)
 	}
@@ -136,8 +134,7 @@ func TestBound(t *testing.T) {
 	total, last := int64(0), int64(-1)
 	for _, d := range days {
 		for _, name := range d.Files {
-			data, err := os.ReadFile(name)
-			must.OK(t, err)
+			data := must.Read(t, name)
 			total += int64(len(data))
 			got, err := all(data)
 			if !errors.Is(err, io.EOF) || len(got) == 0 || got[0].At <= last {

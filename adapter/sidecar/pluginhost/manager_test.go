@@ -374,8 +374,7 @@ func TestRunsAsAnotherUser(t *testing.T) {
 	tree := descendants(os.Getpid())
 	want, err := runAs(r.cfg.User, logrus.New())
 	r.must(err)
-	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", tree[1]))
-	r.must(err)
+	text := must.Read(r.t, fmt.Sprintf("/proc/%d/status", tree[1]))
 	for _, line := range []string{fmt.Sprintf("Uid:\t%d\t%d\t%d\t%d\n", want.UID, want.UID, want.UID, want.UID),
 		fmt.Sprintf("Gid:\t%d\t%d\t%d\t%d\n", want.GID, want.GID, want.GID, want.GID), "Groups:\t \n", "NoNewPrivs:\t1\n"} {
 		if !strings.Contains(string(text), line) {
@@ -385,8 +384,7 @@ func TestRunsAsAnotherUser(t *testing.T) {
 	if session, err := unix.Getsid(tree[1]); err != nil || session != tree[1] {
 		t.Errorf("its session is %d, want one of its own, %d (%v)", session, tree[1], err)
 	}
-	limits, err := os.ReadFile(fmt.Sprintf("/proc/%d/limits", tree[1]))
-	r.must(err)
+	limits := must.Read(r.t, fmt.Sprintf("/proc/%d/limits", tree[1]))
 	for name, limit := range map[string]int{"Max data size": r.cfg.Memory << 20, "Max address space": r.cfg.Memory<<20 + mappedBeyond,
 		"Max open files": maxFiles, "Max file size": maxFileSize, "Max core file size": 0} {
 		if want := fmt.Sprintf(`(?m)^%s +%d +%d `, name, limit, limit); !regexp.MustCompile(want).Match(limits) { // soft and hard
@@ -434,8 +432,7 @@ func TestRefused(t *testing.T) {
 	}
 	chmod := func(name string, mode os.FileMode) { r.must(os.Chmod(filepath.Join(r.dir, name), mode)) }
 	r.must(os.Remove(filepath.Join(r.dir, "evil"))) // a file of its own: chmod is of the file
-	text, err := os.ReadFile(filepath.Join(bin, "evil"))
-	r.must(err)
+	text := must.Read(r.t, filepath.Join(bin, "evil"))
 	r.must(os.WriteFile(filepath.Join(r.dir, "evil"), text, 0o755))
 	r.must(os.WriteFile(filepath.Join(r.dir, "shell.sh"), []byte("#!/bin/sh\necho '1|99|unix|/tmp/x|grpc|'\nsleep 100\n"), 0o755))
 	r.must(os.WriteFile(filepath.Join(r.dir, "tcp"), []byte("#!/bin/sh\necho '1|1|tcp|127.0.0.1:80|grpc|'\nsleep 100\n"), 0o755))

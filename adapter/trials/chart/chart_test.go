@@ -119,8 +119,7 @@ func objects(t *testing.T, text []byte) map[string]object {
 
 // TestVersion: the chart is of the version that the packages have.
 func TestVersion(t *testing.T) {
-	version, err := os.ReadFile("../../../VERSION")
-	must.OK(t, err)
+	version := must.Read(t, "../../../VERSION")
 	text, err := os.ReadFile(folder + "/Chart.yaml")
 	var chart struct{ Version, AppVersion string } // yaml wants names in lower case
 	if err = errors.Join(err, yaml.Unmarshal(bytes.ToLower(text), &chart)); err != nil {

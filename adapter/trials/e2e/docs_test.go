@@ -83,8 +83,7 @@ func TestCommandsInDocs(t *testing.T) {
 	a, helps := asked{}, map[string]string{}
 	checked := 0
 	for _, path := range pages(t) {
-		text, err := os.ReadFile(path)
-		must.OK(t, err)
+		text := must.Read(t, path)
 		for _, line := range commandsIn(string(text)) {
 			for _, c := range split(line) {
 				if checkCommand(t, a, helps, path, c) {
@@ -132,8 +131,7 @@ func checkCommand(t *testing.T, a asked, helps map[string]string, path string, w
 	words = words[1:]
 	if args[0] == "evosrun" || args[0] == "strategytest" { // these take their own help
 		if _, known := helps[args[0]]; !known {
-			text, err := os.ReadFile("../../../contrib/completions/bash/" + args[0])
-			must.OK(t, err)
+			text := must.Read(t, "../../../contrib/completions/bash/"+args[0])
 			helps[args[0]] = string(text)
 		}
 		for _, w := range words {
@@ -187,8 +185,7 @@ func checkCommand(t *testing.T, a asked, helps map[string]string, path string, w
 // TestLinksInDocs: what pages link to within the repository is there.
 func TestLinksInDocs(t *testing.T) {
 	for _, path := range append(pages(t), "../../../CHANGELOG.md") {
-		text, err := os.ReadFile(path)
-		must.OK(t, err)
+		text := must.Read(t, path)
 		for _, m := range link.FindAllStringSubmatch(anyFence.ReplaceAllString(string(text), ""), -1) {
 			target, section, _ := strings.Cut(m[1], "#")
 			if strings.Contains(target, "://") {
@@ -227,8 +224,7 @@ func sections(text string) (names []string) {
 
 // A page of docs is in the index.
 func TestDocsIndex(t *testing.T) {
-	index, err := os.ReadFile("../../../docs/README.md")
-	must.OK(t, err)
+	index := must.Read(t, "../../../docs/README.md")
 	files, err := filepath.Glob("../../../docs/*.md")
 	must.OK(t, err)
 	for _, path := range files {
@@ -241,10 +237,8 @@ func TestDocsIndex(t *testing.T) {
 
 // The CHANGELOG begins with the version of the file VERSION.
 func TestChangelogHasTheVersion(t *testing.T) {
-	version, err := os.ReadFile("../../../VERSION")
-	must.OK(t, err)
-	log, err := os.ReadFile("../../../CHANGELOG.md")
-	must.OK(t, err)
+	version := must.Read(t, "../../../VERSION")
+	log := must.Read(t, "../../../CHANGELOG.md")
 	_, first, _ := strings.Cut(string(log), "\n## ")
 	if v := strings.TrimSpace(string(version)); !strings.HasPrefix(first, v+", ") && !strings.HasPrefix(first, v+"\n") {
 		t.Errorf("CHANGELOG.md begins with %.30q, VERSION is %s", first, v)

@@ -172,8 +172,7 @@ func (s *site) output(id string) []string {
 		}
 		time.Sleep(100 * time.Millisecond)
 	}
-	text, err := os.ReadFile(s.Dir + "/out/out-" + id)
-	s.must(err)
+	text := must.Read(s.t, s.Dir+"/out/out-"+id)
 	return strings.Split(strings.TrimSpace(string(text)), "\n")
 }
 
@@ -268,8 +267,7 @@ func TestUserStory(t *testing.T) {
 	t.Run("SIGHUP", func(t *testing.T) {
 		s.t = t
 		file := s.Dir + "/evoslurm.yaml"
-		text, err := os.ReadFile(file)
-		s.must(err)
+		text := must.Read(s.t, file)
 		s.must(os.WriteFile(file, append(text, "strategy: 2X+c\n"...), 0o644))
 		s.must(s.daemon.Process.Signal(syscall.SIGHUP))
 		s.eventually("the strategy changes", func() bool { return s.status().Strategy == "2X+c" })

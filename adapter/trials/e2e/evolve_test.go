@@ -9,6 +9,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/evoslurm/evoslurm/internal/must"
 	"github.com/evoslurm/evoslurm/slurmctl/slurmtest"
 )
 
@@ -29,8 +30,7 @@ func TestEvolvePages(t *testing.T) {
 		name := strings.TrimSuffix(filepath.Base(path), ".md")
 		t.Run(name, func(t *testing.T) {
 			s.t = t
-			text, err := os.ReadFile(path)
-			s.must(err)
+			text := must.Read(s.t, path)
 			blocks := map[string]string{}
 			for _, m := range evolveBlock.FindAllStringSubmatch(string(text), -1) {
 				blocks[m[1]] = m[2]
@@ -76,8 +76,7 @@ func TestEvolvePages(t *testing.T) {
 // usingPage types what docs/using.md says of a first job, one line after another.
 func (s *site) usingPage() {
 	t := s.t
-	text, err := os.ReadFile("../../../docs/using.md")
-	s.must(err)
+	text := must.Read(s.t, "../../../docs/using.md")
 	blocks := map[string]string{}
 	for _, m := range evolveBlock.FindAllStringSubmatch(string(text), -1) {
 		blocks[m[1]] = m[2]
@@ -110,8 +109,7 @@ func (s *site) usingPage() {
 			}
 		}
 	}
-	out, err := os.ReadFile(s.Dir + "/out/amr-" + id + ".out")
-	s.must(err)
+	out := must.Read(s.t, s.Dir+"/out/amr-"+id+".out")
 	for phase, times := range map[string]int{"--phase=coarse": 2, "--phase=2": 5, "--phase=3": 1} {
 		if n := strings.Count(string(out), phase+"\n"); n != times {
 			t.Errorf("%s ran %d times, want %d\n%s", phase, n, times, out)

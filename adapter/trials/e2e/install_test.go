@@ -64,8 +64,7 @@ func TestInstall(t *testing.T) {
 			t.Errorf("%s is not installed", path)
 		}
 	}
-	unit, err := os.ReadFile(root + prefix + "/lib/systemd/system/evoslurmd.service")
-	must.OK(t, err)
+	unit := must.Read(t, root+prefix+"/lib/systemd/system/evoslurmd.service")
 	if !strings.Contains(string(unit), "\nExecStart="+prefix+"/sbin/evoslurmd\n") || strings.Contains(string(unit), "/usr/local") {
 		t.Errorf("the unit starts another sidecar:\n%s", unit)
 	}

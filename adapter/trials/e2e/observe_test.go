@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/evoslurm/evoslurm/adapter/sidecar/observed"
+	"github.com/evoslurm/evoslurm/internal/must"
 	"github.com/evoslurm/evoslurm/slurmctl/slurmtest"
 )
 
@@ -97,16 +98,14 @@ func TestObserve(t *testing.T) {
 		out, err := s.Cluster.Run(context.Background(), slurmtest.Root, "squeue", "-h", "-o", "%A")
 		return err == nil && strings.TrimSpace(out) == parked
 	})
-	text, err := os.ReadFile(s.Dir + "/out/out-" + rigid)
-	s.must(err)
+	text := must.Read(s.t, s.Dir+"/out/out-"+rigid)
 	if got := messages(strings.Split(strings.TrimSpace(string(text)), "\n")); !slices.Equal(got, []string{"2 of 3 on 2", "3 of 3 on 2"}) {
 		t.Errorf("the rigid job printed %q", got)
 	}
 	s.stop(syscall.SIGTERM)
 	s.recorded(waiting)
 
-	config, err := os.ReadFile(s.Dir + "/evoslurm.yaml")
-	s.must(err)
+	config := must.Read(s.t, s.Dir+"/evoslurm.yaml")
 	s.must(os.WriteFile(s.Dir+"/evoslurm.yaml", []byte(strings.Replace(string(config), "mode: observe", "mode: act", 1)), 0o644))
 	for _, dir := range []string{"/db", "/run"} {
 		s.must(os.Chown(s.Dir+dir, 0, 0))
@@ -129,8 +128,7 @@ func TestObservePrivate(t *testing.T) {
 	says := func(words ...string) {
 		t.Helper()
 		s.eventually("doctor and the log say what is hidden", func() bool {
-			log, err := os.ReadFile(s.log.Name())
-			s.must(err)
+			log := must.Read(s.t, s.log.Name())
 			out, _, _ := s.As(1, "evosctl", "doctor")
 			both := string(log) + out
 			return strings.Contains(out, "hides from irc: ") && strings.Contains(string(log), "account=irc ") && !slices.ContainsFunc(words, func(w string) bool { return !strings.Contains(both, w) })

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/evoslurm/evoslurm/internal/must"
 	"github.com/evoslurm/evoslurm/slurmctl/slurmtest"
 )
 
@@ -70,14 +71,12 @@ func TestAdministratorsCommands(t *testing.T) {
 	s.must(z.Close())
 	s.must(trace.Close())
 	for from, to := range map[string]string{s.Cluster.Dir() + "/slurm.conf": "/slurm.conf", s.Dir + "/evoslurm.yaml": "/evoslurm.yaml"} {
-		text, err := os.ReadFile(from)
-		s.must(err)
+		text := must.Read(s.t, from)
 		s.must(os.WriteFile(dir+to, text, 0o644))
 	}
 	seen := map[string]bool{}
 	for _, page := range []string{"install.md", "administering.md"} {
-		text, err := os.ReadFile("../../../docs/" + page)
-		s.must(err)
+		text := must.Read(s.t, "../../../docs/"+page)
 		for _, line := range commandsIn(string(text)) {
 			line, _, _ = strings.Cut(line, " # ")
 			line = strings.TrimSpace(line)
@@ -157,8 +156,7 @@ func TestUsersCommands(t *testing.T) {
 	s.eventually("the job runs", func() bool { return s.job(id).State == "running" })
 	seen := map[string]bool{}
 	for _, page := range []string{"using.md", "applications.md"} {
-		text, err := os.ReadFile("../../../docs/" + page)
-		s.must(err)
+		text := must.Read(s.t, "../../../docs/"+page)
 		for _, line := range commandsIn(anyFence.ReplaceAllString(string(text), "")) {
 			line = strings.TrimSpace(line)
 			typed, known := users[line]

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/evoslurm/evoslurm/adapter/api"
+	"github.com/evoslurm/evoslurm/internal/must"
 	"github.com/evoslurm/evoslurm/slurmctl/slurmtest"
 )
 
@@ -49,8 +50,7 @@ func TestSocketUnit(t *testing.T) {
 	}()
 	s.start()
 	s.must(<-answered)
-	log, err := os.ReadFile(s.log.Name())
-	s.must(err)
+	log := must.Read(s.t, s.log.Name())
 	if strings.Contains(string(log), "address is taken") {
 		t.Error("the sidecar tried to listen at a port that was passed to it")
 	}
@@ -79,14 +79,13 @@ func TestAddressTaken(t *testing.T) {
 		out, _, _ := s.As(0, "squeue", "-h", "-o", "%T", "-j", id)
 		return strings.TrimSpace(out) == "RUNNING"
 	})
-	log, err := os.ReadFile(s.log.Name())
-	s.must(err)
+	log := must.Read(s.t, s.log.Name())
 	if !strings.Contains(string(log), "address is taken") {
 		t.Errorf("the log does not say that the address is taken:\n%s", log)
 	}
 	s.must(impostor.Close())
 	s.eventually("the sidecar answers at its address", func() bool { return s.job(id).State == "running" })
-	_, _, err = s.As(0, "scancel", id)
+	_, _, err := s.As(0, "scancel", id)
 	s.must(err)
 }
 
@@ -130,8 +129,7 @@ func TestImpostor(t *testing.T) {
 	}
 	s.must(root.Process.Kill())
 	root.Wait()
-	said, err := os.ReadFile(s.Dir + "/out/next.err")
-	s.must(err)
+	said := must.Read(s.t, s.Dir+"/out/next.err")
 	if !bytes.Contains(said, []byte("did not prove that it is the sidecar")) || bytes.ContainsRune(said, 0x1b) {
 		t.Errorf("evosctl next printed %q", said)
 	}

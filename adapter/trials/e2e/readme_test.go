@@ -65,8 +65,7 @@ var (
 // every file with the name that stands before it.
 func asWritten(t *testing.T, heading string) string {
 	t.Helper()
-	text, err := os.ReadFile("../../../plugins/README.md")
-	must.OK(t, err)
+	text := must.Read(t, "../../../plugins/README.md")
 	_, section, ok := strings.Cut(string(text), "\n## "+heading+"\n")
 	if !ok {
 		t.Fatalf("plugins/README.md has no section %q", heading)
@@ -144,8 +143,7 @@ func release(t *testing.T, dir string) (repository, proxy string) {
 	run(repository, "git", "init", "-q")
 	run(repository, "git", "add", "--all")
 	run(repository, "git", "-c", "user.name=release", "-c", "user.email=release@example.org", "commit", "-q", "-m", version)
-	gomod, err := os.ReadFile(repository + "/go.mod")
-	must.OK(t, err)
+	gomod := must.Read(t, repository+"/go.mod")
 	for name, text := range map[string]string{"list": version + "\n", version + ".info": `{"Version": "` + version + `", "Time": "2026-01-01T00:00:00Z"}`, version + ".mod": string(gomod)} {
 		must.OK(t, os.WriteFile(filepath.Join(versions, name), []byte(text), 0o644))
 	}

@@ -107,8 +107,7 @@ func (s *sweepSite) outcomes(folder string) map[string]time.Time {
 
 func (s *sweepSite) read(name string) []byte {
 	s.Helper()
-	text, err := os.ReadFile(s.file(name))
-	must.OK(s, err)
+	text := must.Read(s, s.file(name))
 	return text
 }
 

@@ -13,8 +13,7 @@ import (
 // tree that git knows nothing of the file's; packages of what is not released sort before the release.
 func TestVersionOfTree(t *testing.T) {
 	tree := t.TempDir()
-	script, err := os.ReadFile("../../../contrib/packages/version")
-	must.OK(t, err)
+	script := must.Read(t, "../../../contrib/packages/version")
 	must.OK(t, os.MkdirAll(tree+"/contrib/packages", 0o755))
 	for name, text := range map[string]string{"VERSION": "0.2.0\n", "contrib/packages/version": string(script)} {
 		must.OK(t, os.WriteFile(tree+"/"+name, []byte(text), 0o755))

@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/evoslurm/evoslurm/adapter/trials/rig"
+	"github.com/evoslurm/evoslurm/internal/must"
 	"github.com/evoslurm/evoslurm/slurmctl/slurmtest"
 )
 
@@ -156,8 +157,7 @@ func (f *field) alive() bool {
 
 // memory returns the sidecar's greatest resident memory since the last call of forget, in MiB.
 func (f *field) memory() int {
-	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", f.daemon.Process.Pid))
-	f.must(err)
+	status := must.Read(f.t, fmt.Sprintf("/proc/%d/status", f.daemon.Process.Pid))
 	for line := range strings.Lines(string(status)) {
 		if text, ok := strings.CutPrefix(line, "VmHWM:"); ok {
 			kib, err := strconv.Atoi(strings.Fields(text)[0])
@@ -349,8 +349,7 @@ func (f *field) loggedOfVictim() string {
 	var b strings.Builder
 	own := regexp.MustCompile(fmt.Sprintf(`\b(job=|JobId=|evo_)%d\b|evo_%[1]d_`, f.victim))
 	for _, name := range []string{f.log.Name(), f.Cluster.Dir() + "/log/slurmctld.log"} {
-		text, err := os.ReadFile(name)
-		f.must(err)
+		text := must.Read(f.t, name)
 		for line := range strings.Lines(string(text)) {
 			if own.MatchString(line) {
 				b.WriteString(line)
@@ -364,8 +363,7 @@ func (f *field) loggedOfVictim() string {
 // for nodes.
 func (f *field) waits() (longest time.Duration) {
 	f.t.Helper()
-	text, err := os.ReadFile(fmt.Sprintf("%s/out/victim-%d", f.Dir, f.victim))
-	f.must(err)
+	text := must.Read(f.t, fmt.Sprintf("%s/out/victim-%d", f.Dir, f.victim))
 	var got []string
 	for line := range strings.Lines(string(text)) {
 		words := strings.Fields(line)

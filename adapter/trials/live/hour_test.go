@@ -6,7 +6,6 @@ import (
 	"bytes"
 	"flag"
 	"math"
-	"os"
 	"testing"
 	"time"
 
@@ -19,8 +18,7 @@ var workloadFile = flag.String("live.workload", "testdata/hour.json", "workload 
 
 // TestHour plays an hour of a trace, eight times as fast, and reports how far off the model is.
 func TestHour(t *testing.T) {
-	text, err := os.ReadFile(*workloadFile)
-	must.OK(t, err)
+	text := must.Read(t, *workloadFile)
 	w, err := workload.Read(bytes.NewReader(text))
 	must.OK(t, err)
 	s := newSite(t, w.Nodes, time.Hour)

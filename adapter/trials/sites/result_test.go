@@ -41,8 +41,7 @@ func TestDocument(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	text, err := os.ReadFile(path)
-	must.OK(t, err)
+	text := must.Read(t, path)
 	got, ok := strings.CutPrefix(string(text), before+"\n"+Heading+"\nWritten by `make sites` on 2026-11-22, on Slurm 22.05.8 unless a row names another:")
 	if !ok || strings.Count(got, Heading) != 0 {
 		t.Errorf("the document is\n%s", text)
