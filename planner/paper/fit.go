@@ -256,9 +256,11 @@ func (f *fitter) compact(res occupancy, capacity int, p profile.Profile, o FitOp
 		if i >= first {
 			starts[i] = min(starts[i], starts[i+1]-p[i].Duration)
 		}
-		next := starts[i+1]
-		if above := res.FirstAbove(starts[i], next, capacity-p[i].Nodes); above != exact.Forever {
-			next = above // step i cannot hold its nodes beyond
+		next, limit := starts[i+1], capacity-p[i].Nodes
+		if above := res.FirstAbove(starts[i], next, limit); above != exact.Forever {
+			if next = above; above == starts[i] { // step i cannot hold its nodes beyond
+				next = inUseSince(res, f.base[i], above, limit)
+			}
 		} else if next-starts[i] > f.longest[i] {
 			next = starts[i] + f.longest[i]
 		}
@@ -272,6 +274,18 @@ func (f *fitter) compact(res occupancy, capacity int, p profile.Profile, o FitOp
 	if f.wasted(p, f.base).Less(f.wasted(p, starts)) {
 		copy(starts, f.base)
 	}
+}
+
+// inUseSince returns since when, after second free, more than limit nodes are in use up to second t. That may be years before.
+func inUseSince(res occupancy, free, t int64, limit int) int64 {
+	for step := int64(1); step > 0; {
+		if before := t - step; before > free && res.FirstAtMost(before, limit) > t {
+			t, step = before, 2*step
+		} else {
+			step /= 2
+		}
+	}
+	return t
 }
 
 // wasted returns the node-seconds held beyond the steps' durations.

@@ -10,6 +10,7 @@ import (
 	"github.com/evoslurm/evoslurm/internal/must"
 	"github.com/evoslurm/evoslurm/planner/internal/exact"
 	"github.com/evoslurm/evoslurm/planner/profile"
+	"github.com/evoslurm/evoslurm/planner/timeline"
 )
 
 // TestGridChangesNothing checks that long queues get the same plan with and without the grid,
@@ -132,5 +133,16 @@ func TestGridLongObstacle(t *testing.T) {
 		if want < 0 && !errors.As(err, new(*FitError)) || want >= 0 && (err != nil || got[0].Start != want) {
 			t.Errorf("busy until %d: %v, %v", end, got, err)
 		}
+	}
+}
+
+// TestCompactLongObstacle checks that compacting passes such an obstacle in one go as well.
+func TestCompactLongObstacle(t *testing.T) {
+	const end = 1 << 55
+	var res timeline.Timeline
+	res.Add(10, end, 1)
+	got, ok := Fit(&res, 7, profile.Profile{{1, 7}, {1, 1}, {1, 7}}, FitOptions{NotBefore: 9, Limit: profile.Infinite, Compact: true})
+	if want := (profile.Placement{Start: 9, Steps: profile.Profile{{1, 7}, {end - 10, 1}, {1, 7}}}); !ok || !cmp.Equal(want, got) {
+		t.Error(cmp.Diff(want, got))
 	}
 }
