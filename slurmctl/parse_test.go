@@ -194,6 +194,50 @@ func FuzzReservations(f *testing.F) {
 	})
 }
 
+func TestTopologyRefused(t *testing.T) {
+	for _, out := range []string{
+		"SwitchName=a Level=0 Nodes=n[1-4]\nSwitchName=a Level=0 Nodes=n5\n",
+		"SwitchName=a Level=zero Nodes=n1\n",
+		"SwitchName=a Level=0 Nodes=n[1-9999999]\n",
+		"SwitchName=a Level=0 Nodes=n[1-100000]\nSwitchName=b Level=0 Nodes=m[1-100000]\n",
+	} {
+		if got, err := parseTopology(out); err == nil {
+			t.Errorf("%q: %+v", out, got)
+		}
+	}
+	if none, err := parseTopology("scontrol: error: No topology information available\n"); err != nil || len(none.Switches) > 0 {
+		t.Errorf("%+v, %v", none, err)
+	}
+}
+
+func FuzzTopology(f *testing.F) {
+	for version, plugins := range topologies {
+		for _, plugin := range plugins {
+			f.Add(read(f, version, "topology-"+plugin+".txt"))
+		}
+	}
+	f.Add("SwitchName=a Level=1 Switches=a,b\nSwitchName=b Level=2 Switches=a\nAggregatedBlock=b1 Nodes=n1\n")
+	f.Fuzz(func(t *testing.T, out string) {
+		got, err := parseTopology(out)
+		if err != nil {
+			return
+		}
+		nodes := 0
+		for i, s := range got.Switches {
+			nodes += len(s.Nodes)
+			hops := 0
+			for at := i; at >= 0; at = got.Switches[at].Above {
+				if hops++; hops > len(got.Switches) {
+					t.Fatalf("%s is above itself", s.Name)
+				}
+			}
+		}
+		if nodes > MaxNodes || len(got.Switches) > MaxSwitches {
+			t.Errorf("%d switches, %d nodes", len(got.Switches), nodes)
+		}
+	})
+}
+
 func FuzzConfig(f *testing.F) {
 	for version := range releases {
 		f.Add(read(f, version, "config.txt"))

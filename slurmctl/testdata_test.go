@@ -18,6 +18,9 @@ const recorded = "<SEP>"
 
 var releases = map[string]int{"22.05": 2205, "24.11": 2411, "26.05": 2605}
 
+// topologies lists the topology plugins whose output was recorded.
+var topologies = map[string][]string{"22.05": {"tree"}, "24.11": {"tree", "block"}}
+
 func read(t testing.TB, version, file string) string {
 	t.Helper()
 	b, err := os.ReadFile(filepath.Join("testdata", version, file))
@@ -62,6 +65,9 @@ func TestRecorded(t *testing.T) {
 			cases["jobs"] = jobs("squeue-short.txt", shortView())
 			cases["jobs-all"] = jobs("squeue-short-all.txt", shortView())
 			cases["jobs-details"] = jobs("squeue-long-all.txt", longView(release, detailOnly))
+		}
+		for _, plugin := range topologies[version] {
+			cases["topology-"+plugin] = func() (any, error) { return parseTopology(read(t, version, "topology-"+plugin+".txt")) }
 		}
 		for name, parse := range cases {
 			t.Run(version+"/"+name, func(t *testing.T) {

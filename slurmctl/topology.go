@@ -1,0 +1,103 @@
+package slurmctl
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
+)
+
+// MaxSwitches bounds how many switches or blocks Topology reads.
+const MaxSwitches = 1 << 14
+
+// Topology holds where the nodes are in the network, in Slurm's order. It has no switches if Slurm knows nothing about
+// the network.
+type Topology struct{ Switches []Switch }
+
+// Switch is a switch of topology/tree, or a block of topology/block.
+type Switch struct {
+	Name  string
+	Above int      // index of the switch above it; -1: none
+	Nodes []string // if it is a leaf, which nodes hang on, or a block
+}
+
+// HasTopology reports whether the site's topology plugin knows switches or blocks.
+func (c Config) HasTopology() bool {
+	switch c.Values["TopologyPlugin"] {
+	case "", "topology/none", "topology/default", "topology/flat":
+		return false
+	}
+	return true
+}
+
+// Topology returns what Slurm knows about the network, by one scontrol.
+func (c *Client) Topology(ctx context.Context) (Topology, error) {
+	out, err := c.output(ctx, "scontrol", "show", "topology")
+	if err != nil {
+		return Topology{}, err
+	}
+	return parseTopology(out)
+}
+
+// parseTopology reads one switch or block per line. A switch has a higher level than the switches below it, so nothing
+// is above itself. Aggregated blocks do not say what is in them, and are left out.
+func parseTopology(out string) (t Topology, err error) {
+	var levels []int
+	below := map[int][]string{}
+	at := map[string]int{}
+	nodes := 0
+	for line := range strings.Lines(out) {
+		line = strings.TrimSpace(line)
+		if !strings.HasPrefix(line, "SwitchName=") && !strings.HasPrefix(line, "BlockName=") {
+			continue
+		}
+		s, level, children, err := parseSwitch(line)
+		if _, twice := at[s.Name]; err == nil && twice {
+			err = fmt.Errorf("it is there twice")
+		}
+		if nodes += len(s.Nodes); err == nil && (nodes > MaxNodes || len(t.Switches) == MaxSwitches) {
+			err = fmt.Errorf("more than %d switches or %d nodes", MaxSwitches, MaxNodes)
+		}
+		if err != nil {
+			return Topology{}, fmt.Errorf("topology: %s: %w", oneLine(line, 60), err)
+		}
+		at[s.Name], below[len(t.Switches)] = len(t.Switches), children
+		t.Switches, levels = append(t.Switches, s), append(levels, level)
+	}
+	for above := range t.Switches {
+		for _, name := range below[above] {
+			if i, ok := at[name]; ok && levels[i] < levels[above] {
+				t.Switches[i].Above = above
+			}
+		}
+	}
+	return t, nil
+}
+
+// parseSwitch reads a line, with the names of the switches below.
+func parseSwitch(line string) (s Switch, level int, children []string, err error) {
+	s.Above = -1
+	var nodes, switches string
+	for _, field := range strings.Fields(line) {
+		key, value, _ := strings.Cut(field, "=")
+		switch key {
+		case "SwitchName", "BlockName":
+			s.Name = value
+		case "Level":
+			level, err = strconv.Atoi(value)
+		case "Nodes":
+			nodes = value
+		case "Switches":
+			switches = value
+		}
+		if err != nil {
+			return s, 0, nil, err
+		}
+	}
+	if level == 0 {
+		s.Nodes, err = ExpandNodes(nodes)
+		return s, 0, nil, err
+	}
+	children, err = ExpandNodes(switches)
+	return s, level, children, err
+}
