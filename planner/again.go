@@ -62,6 +62,7 @@ func (p Pool) PlanAgain(s Strategy, origin int64, last *Last) ([]Planned, *Last,
 	if err != nil {
 		return nil, nil, err
 	}
+	p.nearby(planned)
 	return planned, &Last{Strategy: s.Name(), Origin: origin, Pool: p, Planned: slices.Clone(planned)}, nil
 }
 
@@ -74,7 +75,7 @@ func IsSteady(s Strategy) bool {
 
 // holds reports whether last's plan is valid for the pool `by` seconds later.
 func (l *Last) holds(p Pool, by int64) bool {
-	if p.Nodes != l.Pool.Nodes || len(p.Jobs) != len(l.Pool.Jobs) {
+	if p.Nodes != l.Pool.Nodes || !p.Switches.equal(l.Pool.Switches) || len(p.Jobs) != len(l.Pool.Jobs) {
 		return false
 	}
 	soonest := l.soonest()

@@ -19,10 +19,11 @@ type NodeBusy struct {
 // MappedJob is a placed job that needs node IDs.
 type MappedJob struct {
 	Placement
-	Held    []int // nodes that it holds already at Start
-	Driver  int   // node that is never freed before the end; -1 if none; or Lowest
-	Prefer  []int // preferred among otherwise equal nodes, to keep plans stable
-	Release []int // freed first at the first shrink, by the application's choice
+	Held    []int   // nodes that it holds already at Start
+	Driver  int     // node that is never freed before the end; -1 if none; or Lowest
+	Prefer  []int   // preferred among otherwise equal nodes, to keep plans stable
+	Release []int   // freed first at the first shrink, by the application's choice
+	Was     [][]int // see PoolJob
 }
 
 // Lowest means that the driver is the lowest node that the job will start on, where Slurm runs its
@@ -61,10 +62,16 @@ func (e *MapError) Error() string {
 // prefers, and O(w log w) for the w free nodes that are busy later. Equal input gives equal output.
 // Lists of the result may share memory.
 func MapNodes(nodes int, busy []NodeBusy, jobs []MappedJob) ([][][]int, error) {
+	return mapNodes(nodes, busy, jobs, nil)
+}
+
+// mapNodes does what MapNodes does, with an eye to the network unless near is nil.
+func mapNodes(nodes int, busy []NodeBusy, jobs []MappedJob, near *nearness) ([][][]int, error) {
 	m, err := newMapper(nodes, busy, jobs)
 	if err != nil {
 		return nil, err
 	}
+	m.near = near
 	for _, e := range m.events() {
 		steps := jobs[e.job].Steps
 		m.nodes.advance(e.at)
@@ -94,6 +101,7 @@ type mapper struct {
 	shrunk []bool    // the job has had its first shrink
 	bounds [][]int64 // Boundaries per job
 	result [][][]int
+	near   *nearness // nil: the network does not matter
 
 	memory []int // for lists of nodes
 	block  int   // how much of it was made at once
@@ -308,7 +316,7 @@ func (m *mapper) grow(e boundary) error {
 	})
 	open, ok := m.open(e)
 	if ok {
-		ok = m.tightest(e.job, open, -1)
+		ok = m.nearest(e, open) || m.tightest(e.job, open, -1)
 	}
 	if !ok && !m.longest(e) {
 		return &MapError{Job: e.job, Step: e.step, At: e.at, Until: e.at + 1, Node: -1}
@@ -541,7 +549,10 @@ func (m *mapper) shrink(e boundary) error {
 		return nil
 	}
 	if excess := len(held) - job.Steps[e.step].Nodes; excess > 0 {
-		if m.allLast(e.job) && (m.shrunk[e.job] || len(job.Release) == 0) {
+		if m.near != nil && e.at <= m.near.until {
+			m.sortHeld(e.job)
+			m.leaveSwitches(e.job)
+		} else if m.allLast(e.job) && (m.shrunk[e.job] || len(job.Release) == 0) {
 			m.rankHeld(e.job)
 		} else {
 			m.sortHeld(e.job)

@@ -16,6 +16,7 @@ type Pool struct {
 	Busy     []NodeBusy // without the nodes that Jobs hold
 	Reserved []NodeBusy // reserved by others: busy then, and closed before to jobs whose limit reaches into it
 	Jobs     []PoolJob  // in list order
+	Switches *Switches  // nil: nodes are chosen by their numbers
 }
 
 // PoolJob is an evolving job in a pool.
@@ -25,6 +26,7 @@ type PoolJob struct {
 	Driver      int     // node that is never freed before the end; -1 if none; or Lowest
 	Prefer      []int   // preferred among otherwise equal nodes
 	Release     []int   // freed first at the first shrink
+	Was         [][]int // sorted nodes of all its steps in the last plan, to keep a choice by Switches stable
 	MaxDuration []int64 // as in FitOptions, for a Fixed job
 	Others      bool    // another party starts it, perhaps later than planned, see PlanAgain
 	Fixed       bool    // it runs: it starts exactly at Submit, as a continuation, with Held
@@ -73,14 +75,19 @@ func (p Pool) Plan(s Strategy) ([]Planned, error) {
 }
 
 // planAnew is Plan. It also returns how many rounds it took because of node windows.
-func (p Pool) planAnew(s Strategy) ([]Planned, int, error) {
+func (p Pool) planAnew(s Strategy) (planned []Planned, rounds int, err error) {
 	switch {
 	case len(p.Reserved) == 0:
-		return p.plan(s, mapRounds)
+		planned, rounds, err = p.plan(s, mapRounds)
 	case slices.ContainsFunc(p.Jobs, func(j PoolJob) bool { return j.IsMoldable() && !j.Fixed }):
-		return p.planMoldable(s)
+		planned, rounds, err = p.planMoldable(s)
+	default:
+		planned, rounds, err = p.planReserved(s)
 	}
-	return p.planReserved(s)
+	if err == nil {
+		p.nearby(planned)
+	}
+	return planned, rounds, err
 }
 
 // plan is Plan without reservations, in at most `most` rounds; it returns how many it took.
@@ -449,21 +456,7 @@ func (r *run) options(p Problem, s Schedule) [][]Option {
 
 // mapNodes finds node IDs for all planned jobs.
 func (r *run) mapNodes(planned []Planned) error {
-	index, jobs := make([]int, 0, len(planned)), make([]MappedJob, 0, len(planned))
-	busy := slices.Clone(r.busy)
-	for j, job := range r.pool.Jobs {
-		if planned[j].Unfit == "" {
-			index = append(index, j)
-			jobs = append(jobs, MappedJob{planned[j].Placement, job.Held, job.Driver, job.Prefer, job.Release})
-			continue
-		}
-		if job.Fixed { // no other job gets its nodes
-			stuck := r.stuck(j)
-			for _, n := range job.Held {
-				busy = append(busy, NodeBusy{n, math.MinInt64, stuck.End()})
-			}
-		}
-	}
+	index, jobs, busy := r.mapping(planned)
 	nodes, err := MapNodes(r.pool.Nodes, busy, jobs)
 	if clash, ok := errors.AsType[*MapError](err); ok {
 		clash.Job = index[clash.Job]
@@ -475,4 +468,24 @@ func (r *run) mapNodes(planned []Planned) error {
 		planned[j].Nodes = nodes[i]
 	}
 	return nil
+}
+
+// mapping returns the planned jobs as MapNodes takes them, their indices, and what is busy.
+func (r *run) mapping(planned []Planned) (index []int, jobs []MappedJob, busy []NodeBusy) {
+	index, jobs = make([]int, 0, len(planned)), make([]MappedJob, 0, len(planned))
+	busy = slices.Clone(r.busy)
+	for j, job := range r.pool.Jobs {
+		if planned[j].Unfit == "" {
+			index = append(index, j)
+			jobs = append(jobs, MappedJob{planned[j].Placement, job.Held, job.Driver, job.Prefer, job.Release, job.Was})
+			continue
+		}
+		if job.Fixed { // no other job gets its nodes
+			stuck := r.stuck(j)
+			for _, n := range job.Held {
+				busy = append(busy, NodeBusy{n, math.MinInt64, stuck.End()})
+			}
+		}
+	}
+	return index, jobs, busy
 }

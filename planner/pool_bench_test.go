@@ -61,11 +61,25 @@ func BenchmarkPool(b *testing.B) {
 		b.Fatal(err)
 	}
 	prefers(pool, planned)
-	b.ReportAllocs()
-	defer measureCPU(b)()
-	for b.Loop() {
-		if _, err := pool.Plan(s); err != nil {
-			b.Fatal(err)
-		}
+	for _, name := range []string{"numbers", "switches"} {
+		b.Run(name, func(b *testing.B) {
+			b.ReportAllocs()
+			defer measureCPU(b)()
+			for b.Loop() {
+				if _, err := pool.Plan(s); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+		pool.Switches = switches(pool.Nodes, 20)
 	}
+}
+
+// switches returns a tree with so many nodes on each leaf.
+func switches(nodes, each int) *planner.Switches {
+	s := &planner.Switches{Above: append(slices.Repeat([]int{nodes / each}, nodes/each), -1)}
+	for n := range nodes {
+		s.Leaf = append(s.Leaf, n/each)
+	}
+	return s
 }

@@ -155,6 +155,9 @@ func drawPool(t *rapid.T) Pool {
 		}
 		p.Jobs = append(p.Jobs, j)
 	}
+	if rapid.Bool().Draw(t, "switches") {
+		p.Switches = drawSwitches(t, p.Nodes)
+	}
 	return p
 }
 

@@ -113,6 +113,19 @@ func (p Pool) planReserved(s Strategy) ([]Planned, int, error) {
 }
 
 func (p Pool) reservedRun() *reservedRun {
+	r := p.windowsRun()
+	for j, job := range p.Jobs {
+		r.closed[j], r.soonest[j] = make([]bool, len(r.windows)), job.Submit
+		r.now = min(r.now, job.Submit)
+	}
+	for j := range p.Jobs {
+		r.settle(j)
+	}
+	return r
+}
+
+// windowsRun returns a run that knows the windows only.
+func (p Pool) windowsRun() *reservedRun {
 	r := &reservedRun{pool: p, now: exact.Horizon, on: make([][]int, p.Nodes), closed: make([][]bool, len(p.Jobs)),
 		soonest: make([]int64, len(p.Jobs)), busy: slices.Clone(p.Busy), planned: make([]Planned, len(p.Jobs)), rounds: mapRounds}
 	index := make(map[[2]int64]int)
@@ -129,13 +142,6 @@ func (p Pool) reservedRun() *reservedRun {
 		}
 		r.windows[at].nodes = append(r.windows[at].nodes, b.Node)
 		r.on[b.Node] = append(r.on[b.Node], at)
-	}
-	for j, job := range p.Jobs {
-		r.closed[j], r.soonest[j] = make([]bool, len(r.windows)), job.Submit
-		r.now = min(r.now, job.Submit)
-	}
-	for j := range p.Jobs {
-		r.settle(j)
 	}
 	return r
 }
@@ -233,17 +239,13 @@ func (r *reservedRun) close(j int) (found bool) {
 	if len(job.Limits) == 0 || p.Unfit != "" {
 		return false
 	}
-	until := exact.AddTime(p.Start, job.Limits[0])
 	at := p.Start
 	for i, step := range p.Steps {
-		if len(job.Limits) > 1 {
-			until = exact.AddTime(at, job.Limits[min(i, len(job.Limits)-1)])
-		}
 		for _, n := range p.Nodes[i] {
-			free := until
-			if len(r.on[n]) > 0 && p.brings(i, n) {
-				free = max(free, exact.AddTime(at, job.Bring))
+			if len(r.on[n]) == 0 {
+				continue
 			}
+			free := job.freeUntil(p.Start, at, i, p.brings(i, n))
 			for _, w := range r.on[n] {
 				if win := r.windows[w]; win.start < free && win.end > at && !(r.closed[j][w] && win.end > p.Start) {
 					r.closed[j][w], found = true, true
