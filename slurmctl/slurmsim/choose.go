@@ -34,7 +34,7 @@ type choice struct {
 // names, then the run whose free CPUs suffice most tightly, then the largest run. In that run, it
 // goes upwards from the named node, then downwards. It repeats this until the job has enough nodes.
 // A job that lacks one node gets the sufficient node with the fewest free CPUs. The set is valid
-// until the next call. O(nodes).
+// until the next call. O(nodes). With a topology, see network.order.
 func choose(c *Cluster, j *job, u *usage, from nodeSet) (nodeSet, bool) {
 	if j.whole() && from.common(u.Idle) < j.NumNodes {
 		return nil, false
@@ -53,17 +53,28 @@ func choose(c *Cluster, j *job, u *usage, from nodeSet) (nodeSet, bool) {
 			w.get(n)
 		}
 	}
+	if w.want > 0 && c.network != nil {
+		for _, n := range c.network.order(c.Nodes, w.from, j.Required, w.want) {
+			w.get(n)
+		}
+		return w.got, w.want == 0
+	}
+	return w.got, w.fromRuns()
+}
+
+// fromRuns takes the missing nodes run by run, and reports whether there are enough.
+func (w *choice) fromRuns() bool {
 	if w.want > 0 {
 		w.consecutive()
 	}
 	for w.want > 0 {
 		best := bestRun(w.runs, w.want, w.cpus)
 		if best < 0 {
-			return nil, false
+			return false
 		}
 		w.takeFrom(&w.runs[best])
 	}
-	return w.got, true
+	return true
 }
 
 // get takes a node if the job needs it.

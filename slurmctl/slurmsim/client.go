@@ -96,6 +96,11 @@ func (k *Client) Config(ctx context.Context) (slurmctl.Config, error) {
 	})
 }
 
+// Topology does what slurmctl.Client.Topology does.
+func (k *Client) Topology(ctx context.Context) (slurmctl.Topology, error) {
+	return look(ctx, k, Command{Name: "Topology"}, func() (slurmctl.Topology, error) { return k.cluster.options.Topology, nil })
+}
+
 // Backfill does what slurmctl.Client.Backfill does. The model's scheduler takes no time.
 func (k *Client) Backfill(ctx context.Context) (busy bool, ended time.Time, err error) {
 	ended, err = look(ctx, k, Command{Name: "Backfill"}, func() (time.Time, error) { return k.cluster.Backfill.Ended, nil })

@@ -220,6 +220,14 @@ func (c *Cluster) SetBounds(bounds ...Bound) {
 // changes by time alone (whether a reservation has begun).
 func (c *Cluster) Version() uint64 { return c.Loop.Version + c.Loop.Reasons }
 
+// ConfigCommands returns how many commands read the configuration and, if there is one, the topology.
+func (c *Cluster) ConfigCommands() int {
+	if c.network != nil {
+		return 2
+	}
+	return 1
+}
+
 // Looking returns how long a read-only command takes now, without random time.
 func (c *Cluster) Looking() time.Duration {
 	l := &c.options.Latency

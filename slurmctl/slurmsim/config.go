@@ -18,6 +18,9 @@ func (o Options) config(boot time.Time) slurmctl.Config {
 		"AccountingStorageType": "accounting_storage/none", "PrologFlags": "", "PriorityType": "priority/basic",
 		"SchedulerParameters": o.schedulerParameters(), "SchedulerType": "sched/backfill",
 	}
+	if len(o.Topology.Switches) > 0 {
+		values["TopologyPlugin"] = "topology/tree"
+	}
 	if o.BackfillInterval < 0 {
 		values["SchedulerType"] = "sched/builtin"
 	}

@@ -26,6 +26,7 @@ type commands interface {
 	Nodes(context.Context) ([]slurmctl.Node, []slurmctl.Partition, error)
 	Reservations(context.Context) ([]slurmctl.Reservation, error)
 	Config(context.Context) (slurmctl.Config, error)
+	Topology(context.Context) (slurmctl.Topology, error)
 	Backfill(context.Context) (bool, time.Time, error)
 	Slurmdbd(context.Context) error
 	UpdateJob(context.Context, slurmctl.JobID, slurmctl.JobUpdate) error
@@ -108,6 +109,7 @@ var sites = []site{
 	{"few pings", pingFeatures, slurmsim.Options{}, func(t *testing.T) *slurmtest.Cluster {
 		return slurmtest.Start(t, slurmtest.Options{ExtraConf: "SlurmdTimeout=3000"})
 	}},
+	{"tree", treeFeatures, treeModel, treeCluster},
 	{"stepmgr", stepMgrFeatures, stepMgrModel, stepMgrCluster},
 }
 

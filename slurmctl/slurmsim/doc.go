@@ -20,6 +20,7 @@
 //	coroutine, process                        code that runs in virtual time
 //	partition, job, node, resources, reservation, queue
 //	                                          the parts of the state
+//	topology                                  switches
 //	timers, cluster, priority                 the whole state, and who looks at it when
 //	choose, limits, limits_text               a job's nodes; the limits of users
 //	life, preempt                             how jobs start and end
@@ -76,7 +77,7 @@
 // Jobs that take whole nodes or CPUs, memory, and GRES of them; arrays (as one record until a task
 // starts); begin times; holds; afterok/afterany/afternotok/expand dependencies; --nodelist,
 // --exclude, and simple constraints; partitions with limits, tiers, and default times; node
-// weights; reservations with IGNORE_JOBS, OVERLAP, MAINT, FLEX, NO_HOLD_JOBS_AFTER_END, and
+// weights; topology/tree, without --switches and --contiguous; reservations with IGNORE_JOBS, OVERLAP, MAINT, FLEX, NO_HOLD_JOBS_AFTER_END, and
 // PURGE_COMP; the main scheduler (when a job has left its nodes, batch_sched_delay after any other
 // change, and for the whole queue every sched_interval) and the backfill scheduler with its table
 // of times (bf_interval, bf_window, bf_resolution, bf_max_job_test), both following the source of
@@ -88,7 +89,7 @@
 //
 // # What is not modelled
 //
-// Licences, fair share and other priority factors, topology, gang scheduling, heterogeneous jobs,
+// Licences, fair share and other priority factors, other topologies, gang scheduling, heterogeneous jobs,
 // steps, prologs, federations.
 //
 // # Known differences

@@ -29,6 +29,7 @@ type nodeTable struct {
 	index      map[string]int  `codec:"-"`
 	kinds      []slurmctl.GRES `codec:"-"` // existing kinds
 	uniform    bool            `codec:"-"` // all nodes have the same CPUs and weight
+	network    *network        `codec:"-"` // nil: no topology
 	Up         nodeSet         // neither down nor drained
 	Completing nodeSet
 	Resuming   nodeSet // powering up

@@ -15,6 +15,8 @@ type Options struct {
 	MemoryMB int64           // per node
 	NodeList []slurmctl.Node // replaces the three above: names, CPUs, memory, features, GRES, and weights
 
+	Topology slurmctl.Topology // of topology/tree, in the order of topology.conf; default: none
+
 	Partitions []Partition // default "main" with all nodes
 
 	Version            string // reported by Slurm; default 22.05.8, which the model follows, or 24.11.5 with StepMgr
