@@ -391,7 +391,7 @@ func (t *trial) result() *Result {
 		r.Sidecar = true
 		s.rested()
 		m.LeftOut = s.Skipped
-		m.Commands, m.Polls = s.Commands()+perPoll*m.LeftOut+s.Configs, s.Polls+m.LeftOut
+		m.Commands, m.Polls = s.Commands()+perPoll*m.LeftOut+s.Configs*uint64(s.Cluster.ConfigCommands()), s.Polls+m.LeftOut
 		if v := s.View(); v != nil {
 			reasons := map[uint32]string{}
 			for _, j := range v.Jobs {

@@ -107,7 +107,7 @@ func (s *Sidecar) tryRest(at time.Time) bool {
 	if s.core.PutOff() || !until.After(at) {
 		return false
 	}
-	p := polls{Every: s.Config.PollInterval, Next: at.Sub(s.Base), Config: s.core.ConfigRead().Add(msg.ConfigFor).Sub(s.Base), Read: s.Cluster.Looking(), Lasts: s.Lasts}
+	p := polls{Every: s.Config.PollInterval, Next: at.Sub(s.Base), Config: s.core.ConfigRead().Add(msg.ConfigFor).Sub(s.Base), Read: time.Duration(s.Cluster.ConfigCommands()) * s.Cluster.Looking(), Lasts: s.Lasts}
 	// the last poll before that is made, so that the next event finds the core in its usual state
 	last, some := p.before(s.minded(until.Sub(s.Base)))
 	if !some || last == p.Next {

@@ -47,6 +47,8 @@ func clusterOptions(o *slurmsim.Options, words []string) error {
 			err = eachNode(o, value, func(n *slurmctl.Node) { n.Memory *= 2 })
 		case "gpus": // nodes that have four
 			err = eachNode(o, value, func(n *slurmctl.Node) { n.GRES = "gpu:4" })
+		case "switches": // lists of nodes, each on a switch below a common one
+			o.Topology, err = switches(strings.Split(value, "/"))
 		case "enforce":
 			o.Enforce, err = true, nil
 		case "preempt":
@@ -59,6 +61,19 @@ func clusterOptions(o *slurmsim.Options, words []string) error {
 		}
 	}
 	return nil
+}
+
+// switches returns switches with some nodes each below a common one.
+func switches(lists []string) (t slurmctl.Topology, err error) {
+	for i, list := range lists {
+		s := slurmctl.Switch{Name: fmt.Sprintf("s%d", i), Above: len(lists)}
+		if s.Nodes, err = slurmctl.ExpandNodes(list); err != nil {
+			return t, err
+		}
+		t.Switches = append(t.Switches, s)
+	}
+	t.Switches = append(t.Switches, slurmctl.Switch{Name: "top", Above: -1})
+	return t, nil
 }
 
 // chance has latencies spread by a seed.

@@ -28,6 +28,9 @@ func Storm(seed uint64) string {
 	if merges := g.IntN(3) > 0; merges {
 		cluster += " accounting merge"
 	}
+	if seed%7 == 3 { // by chances of their own
+		cluster += " switches=" + someSwitches(rand.New(rand.NewPCG(seed, 41)), nodes)
+	}
 	head := []string{fmt.Sprintf("# storm %d", seed), cluster, fmt.Sprintf("random %d", seed),
 		fmt.Sprintf("config poll=%v grace=%v overrun=%s", g.pick("1s", "2s", "5s"), g.pick("20s", "60s"), g.pick("tolerate", "shrink", "cancel"))}
 	if seed%2 == 1 {
@@ -173,6 +176,17 @@ func Storm(seed uint64) string {
 	}
 	head = append(head, fmt.Sprintf("%v heal", storm), fmt.Sprintf("%v end clean", storm+max(calm, g.work)+g.deaf))
 	return strings.Join(head, "\n") + "\n"
+}
+
+// someSwitches puts one to four nodes on each switch.
+func someSwitches(chance *rand.Rand, nodes int) string {
+	var lists []string
+	for first := 1; first <= nodes; {
+		last := min(first+chance.IntN(4), nodes)
+		lists = append(lists, fmt.Sprintf("n[%d-%d]", first, last))
+		first = last + 1
+	}
+	return strings.Join(lists, "/")
 }
 
 // wayOf returns the first error without its numbers.

@@ -170,7 +170,7 @@ func TestOutdatedAttempts(t *testing.T) {
 type shared map[uintptr]string
 
 // unchanging are fields that are replaced as a whole, if at all.
-var unchanging = []string{"Config", "SlurmConfig", "Rules", "Partitions", "Snapshot.ByID", "Index", "Marks", "Record", "Asked.Nodes", "Effects", "Log", "Site", "Strategy", "Quiet", "Survey", "Calling"}
+var unchanging = []string{"Config", "SlurmConfig", "Rules", "Partitions", "Snapshot.ByID", "Index", "Marks", "Record", "Asked.Nodes", "Effects", "Log", "Site", "Strategy", "Quiet", "Survey", "Calling", "Switches"}
 
 func (s shared) walk(v reflect.Value, path string) {
 	if v.Type() == reflect.TypeFor[time.Time]() || v.Type() == reflect.TypeFor[state.Quota]() || slices.ContainsFunc(unchanging, func(name string) bool { return strings.HasSuffix(path, "."+name) }) {

@@ -156,6 +156,7 @@ func observed(c *state.Core, in msg.Observation) {
 			c.Log.WithField("slurm", in.Config.Version).WithField("before", before).Info("slurmctld is of another version")
 		}
 		err = state.TakeConfig(c, *in.Config)
+		slurm.TakeTopology(c, &in)
 	}
 	if err == nil && len(in.Nodes) == 0 {
 		err = errors.New("sinfo lists no nodes")
@@ -176,6 +177,7 @@ func observed(c *state.Core, in msg.Observation) {
 		}
 	}
 	s := follow.NewSnapshot(in, c.Snapshot)
+	slurm.WatchLayout(c, s)
 	if err := act.WatchTwin(c, s); err != nil {
 		c.LastErr, c.NextCycle = err, c.Now.Add(max(c.Config.PollInterval, time.Second))
 		return

@@ -16,6 +16,7 @@ import (
 // one.
 type Slurm interface {
 	Config(context.Context) (slurmctl.Config, error)
+	Topology(context.Context) (slurmctl.Topology, error)
 	Nodes(context.Context) ([]slurmctl.Node, []slurmctl.Partition, error)
 	Reservations(context.Context) ([]slurmctl.Reservation, error)
 	Jobs(context.Context) ([]slurmctl.Job, error)

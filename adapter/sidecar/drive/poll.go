@@ -2,6 +2,7 @@ package drive
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"strings"
 	"sync"
@@ -29,6 +30,12 @@ func (d *Driver) Poll(ctx context.Context, l msg.Poll) msg.Observation {
 		cfg, err := d.Slurm.Config(ctx)
 		if o.Err = err; err == nil {
 			o.Config = &cfg
+			if cfg.HasTopology() {
+				if o.Topology, err = d.Slurm.Topology(ctx); errors.Is(err, slurmctl.ErrUnreachable) {
+					o.Err = err
+				}
+				o.NoTopology = err
+			}
 			d.backfill.setInterval(cfg.BackfillInterval())
 		}
 	}

@@ -522,7 +522,7 @@ func planRemainder(c *state.Core, s *state.Snapshot, j *state.Job, left remainde
 				busy = append(busy, planner.NodeBusy{Node: i, Start: 0, End: f.notBefore - left.origin})
 			}
 		}
-		planned, err := planner.Pool{Nodes: len(pool), Busy: busy, Reserved: reserved, Jobs: []planner.PoolJob{job}}.Plan(FixedOnly)
+		planned, err := planner.Pool{Nodes: len(pool), Busy: busy, Reserved: reserved, Jobs: []planner.PoolJob{job}, Switches: slurm.SwitchesOf(c, s, pool)}.Plan(FixedOnly)
 		if err == nil && planned[0].Unfit == "" && job.Fixed && (takes(planned[0], busy, f.Strict) || slurm.PromisedTo(c, s, o, left.pinned, to, planned[0].End())) {
 			planned[0].Unfit = "nodes that it keeps are promised to others"
 		}

@@ -469,7 +469,7 @@ func withoutFull(st malleable.State) malleable.State {
 	return st
 }
 
-// lendable returns the nodes that may be lent to a job, first those that stay unused longest.
+// lendable returns the nodes that may be lent to a job, first those that stay unused longest, then those near to it.
 func lendable(m *state.Managing, j *state.Job) []string {
 	s := m.S
 	eligible, err := slurm.Eligible(s, slurm.RecordFor(m.Core, s, j), j.GRES)
@@ -488,6 +488,7 @@ func lendable(m *state.Managing, j *state.Job) []string {
 			names = append(names, name)
 		}
 	}
+	slurm.NearFirst(m.Core, s, j.Nodes(), names)
 	slices.SortStableFunc(names, func(a, b string) int {
 		return cmp.Compare(wantedAt(m.Wants[b], j), wantedAt(m.Wants[a], j))
 	})

@@ -17,9 +17,11 @@ type Tick struct{}
 
 // Observation holds the result of a poll of Slurm that [Poll] asked for, or why the poll failed.
 type Observation struct {
-	Begun        time.Time        // before the first command: nothing in it is older
-	Config       *slurmctl.Config // if the poll asked for it as well
-	Nodes        []slurmctl.Node  // in any order
+	Begun        time.Time         // before the first command: nothing in it is older
+	Config       *slurmctl.Config  // if the poll asked for it as well
+	Topology     slurmctl.Topology // read with Config
+	NoTopology   error             // why Topology could not be read
+	Nodes        []slurmctl.Node   // in any order
 	Partitions   []slurmctl.Partition
 	Reservations []slurmctl.Reservation // read before the jobs: a job outside of a reservation entered it before the reservation existed
 	Jobs         []slurmctl.Job

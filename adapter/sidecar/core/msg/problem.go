@@ -258,6 +258,7 @@ func (b *ProblemBatch) fit(o *Occupancy, at *Place, from, to int, with Planner) 
 		pool.Busy = o.Window(at.Nodes, r)
 		pool.Jobs = slices.Clone(pool.Jobs[from:to])
 		if r == b.Rank && at.Untouched != nil {
+			pool.Switches = nil // to end no other job comes first
 			for i := range pool.Jobs {
 				if b.Jobs[from+i].ID != 0 {
 					pool.Jobs[i].Prefer = at.Untouched

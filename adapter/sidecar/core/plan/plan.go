@@ -321,7 +321,7 @@ func overlap(a, b []int) bool {
 
 // pool returns jobs on some nodes as the planner sees them, without what is busy.
 func pool(c *state.Core, s *state.Snapshot, o *msg.Occupancy, nodes []int, list []slurm.Candidate) planner.Pool {
-	pool := planner.Pool{Nodes: len(nodes), Reserved: o.ReservedOn(nodes), Jobs: make([]planner.PoolJob, 0, len(list))}
+	pool := planner.Pool{Nodes: len(nodes), Reserved: o.ReservedOn(nodes), Jobs: make([]planner.PoolJob, 0, len(list)), Switches: slurm.SwitchesOf(c, s, nodes)}
 	if list[0].Exceeds {
 		pool.Reserved = append(pool.Reserved, heldByOthers(c, s, nodes, o.Origin, list[0].Record.UID)...)
 	}
@@ -329,6 +329,7 @@ func pool(c *state.Core, s *state.Snapshot, o *msg.Occupancy, nodes []int, list 
 	for i, cand := range list {
 		limit, driver := planner.ExpandLimit(1), -1
 		var prefer []int
+		var was [][]int
 		if cand.Job != nil {
 			if cand.Job.Mode.ScriptSpansSteps {
 				driver = planner.Lowest // Slurm runs the batch script there
@@ -338,11 +339,14 @@ func pool(c *state.Core, s *state.Snapshot, o *msg.Occupancy, nodes []int, list 
 				limit = min(limit, msg.PadLimit(p, slurm.Margin(c), ExpandLimit(c, cand.Job)))
 			}
 			prefer = spots.preferred(s, cand.Job)
+			if pool.Switches != nil {
+				was = spots.steps(s, cand.Job.Coming())
+			}
 		}
 		one := planner.PoolJob{
 			Job: planner.Job{ID: strconv.Itoa(i), Submit: cand.Earliest - o.Origin,
 				Profile: planner.Pad(cand.Profile, slurm.Margin(c)), ExpandLimit: limit},
-			Driver: driver, Prefer: prefer, Limits: limits(c, cand, 0), Others: cand.Job == nil,
+			Driver: driver, Prefer: prefer, Was: was, Limits: limits(c, cand, 0), Others: cand.Job == nil,
 		}
 		if cand.Job != nil && cand.Job.Mode.BringsNodes {
 			one.Bring = BringSeconds + startedLate
@@ -417,6 +421,15 @@ func (p *spots) preferred(s *state.Snapshot, j *state.Job) []int {
 	}
 	known.Plan, known.Pool, known.Layout = plan, p.pool, s.Layout
 	return known.At
+}
+
+// steps returns the ascending positions of the nodes of each step.
+func (p *spots) steps(s *state.Snapshot, plan []msg.PlannedStep) [][]int {
+	all := make([][]int, len(plan))
+	for i := range plan {
+		all[i] = p.of(s, plan[i:i+1])
+	}
+	return all
 }
 
 // of returns the ascending positions of all nodes of some steps.

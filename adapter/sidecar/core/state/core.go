@@ -52,6 +52,7 @@ type Observed struct {
 	SlurmConfig slurmctl.Config
 	SlurmUser   uint32
 	ConfigRead  time.Time
+	Topology    slurmctl.Topology // as of ConfigRead
 	Facts       SiteFacts
 	Ageing      slurmctl.Ageing
 	Calculated  time.Time      // last known calculation of Slurm's priorities

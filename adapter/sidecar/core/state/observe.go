@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/msg"
+	"github.com/evoslurm/evoslurm/planner"
 	"github.com/evoslurm/evoslurm/slurmctl"
 )
 
@@ -25,5 +26,6 @@ type Snapshot struct {
 	InUse  msg.Set        // nodes that some job holds, including completing ones
 	Asked  msg.Set        // nodes that the sidecar had Slurm ask, and that have not answered; they count as responding
 
+	Switches  *planner.Switches    `codec:"-"` // of all nodes; made on demand, see slurm.SwitchesOf
 	Eligibles map[Wish]Eligibility `codec:"-"` // filled on demand
 }

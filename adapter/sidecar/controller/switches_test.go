@@ -1,0 +1,133 @@
+package controller_test
+
+import (
+	"cmp"
+	"flag"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/evoslurm/evoslurm/slurmctl"
+	"github.com/evoslurm/evoslurm/slurmctl/slurmtest"
+)
+
+var switchRequests = flag.Int("switches.requests", 20, "requests of TestSwitches")
+
+const switchesConf = `SwitchName=r0 Nodes=n[1-5]
+SwitchName=r1 Nodes=n[6-9]
+SwitchName=r2 Nodes=n[10-16]
+SwitchName=r3 Nodes=n[17-24]
+SwitchName=top Switches=r[0-3]
+`
+
+// leafOf returns the switch of a node in switchesConf.
+func leafOf(node string) int {
+	n := 0
+	_, _ = fmt.Sscanf(node, "n%d", &n)
+	leaf, _ := slices.BinarySearch([]int{5, 9, 16, 24}, n)
+	return leaf
+}
+
+// leaves counts nodes by switch.
+func leaves(nodes []string) map[int]int {
+	count := map[int]int{}
+	for _, n := range nodes {
+		count[leafOf(n)]++
+	}
+	return count
+}
+
+// TestSwitches: in random states, an evolving job starts on no more switches than sbatch's would, and grows onto the
+// fewest more.
+func TestSwitches(t *testing.T) {
+	t.Parallel()
+	l := newLab(t, slurmtest.Options{Nodes: 24, CPUs: 1, Accounting: true, PermitJobExpansion: true, ExtraConf: "TopologyPlugin=topology/tree",
+		Files: map[string]string{"topology.conf": switchesConf}})
+	seed := rand.Uint64()
+	t.Logf("seed %d", seed)
+	chance := rand.New(rand.NewPCG(seed, 0))
+	var fewer, stayed, ours, theirs int
+	for range *switchRequests {
+		names := make([]string, 24)
+		for i, n := range chance.Perm(24) {
+			names[i] = fmt.Sprintf("n%d", n+1)
+		}
+		busy := 1 + chance.IntN(18)
+		first := 1 + chance.IntN(23-busy)
+		more := 1 + chance.IntN(24-busy-first)
+		free := leaves(names[busy:])
+		beside := l.sbatch(1, "--exclusive", fmt.Sprintf("--nodes=%d", busy), "--nodelist="+strings.Join(names[:busy], ","))
+		l.onNodes(beside, busy)
+
+		stock := l.sbatch(0, "--exclusive", fmt.Sprintf("--nodes=%d", first), "--time=20")
+		l.onNodes(stock, first)
+		slurms := leaves(l.nodesOf(stock))
+		l.endAll(24-busy, stock)
+
+		id := l.submit(fmt.Sprintf("%d@10m,%d@5m", first, first+more))
+		l.running(id, 1)
+		evos := leaves(l.nodesOf(id))
+		var grown []string
+		for _, part := range l.next(id, 1).Parts {
+			grown = append(grown, part.NodeList...)
+		}
+		after := leaves(grown)
+		what := fmt.Sprintf("%d and %d more nodes, free ones by switch %v: sbatch %v, evosbatch %v and %v", first, more, free, slurms, evos, after)
+		if len(evos) > len(slurms) || len(after) != len(evos)+fewestMore(free, evos, more) {
+			t.Error(what)
+		}
+		if len(evos) < len(slurms) {
+			fewer++
+		}
+		if len(after) == len(evos) {
+			stayed++
+		}
+		ours, theirs = ours+len(evos), theirs+len(slurms)
+		l.endAll(24, id, beside)
+	}
+	t.Logf("%d requests: sbatch %d switches, evosbatch %d (fewer in %d); %d growths on the same switches", *switchRequests, theirs, ours, fewer, stayed)
+}
+
+// fewestMore returns on how many more switches a job must grow.
+func fewestMore(free, has map[int]int, more int) (count int) {
+	var rest []int
+	for leaf, n := range free {
+		if has[leaf] > 0 {
+			more -= n - has[leaf]
+		} else {
+			rest = append(rest, n)
+		}
+	}
+	slices.SortFunc(rest, func(a, b int) int { return cmp.Compare(b, a) })
+	for ; more > 0; count++ {
+		more -= rest[count]
+	}
+	return count
+}
+
+func (l *lab) nodesOf(id uint32) []string {
+	l.t.Helper()
+	jobs, err := l.slurm.JobsByID(l.ctx(), slurmctl.JobID(id))
+	l.must(err)
+	return jobs[0].NodeList
+}
+
+// endAll cancels jobs, and waits until as many nodes are idle, and there is no hold.
+func (l *lab) endAll(idle int, ids ...uint32) {
+	l.t.Helper()
+	for _, id := range ids {
+		l.must(l.slurm.Cancel(l.ctx(), slurmctl.JobID(id)))
+	}
+	l.eventually("idle nodes", func() error {
+		nodes, _, err := l.slurm.Nodes(l.ctx())
+		l.must(err)
+		holds, err := l.slurm.Reservations(l.ctx())
+		nodes = slices.DeleteFunc(nodes, func(n slurmctl.Node) bool { return n.State != "idle" })
+		if err == nil && (len(nodes) != idle || len(holds) > 0) {
+			err = fmt.Errorf("%d nodes are idle, %d holds", len(nodes), len(holds))
+		}
+		return err
+	})
+}

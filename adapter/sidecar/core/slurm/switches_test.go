@@ -1,0 +1,34 @@
+package slurm
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/evoslurm/evoslurm/adapter/sidecar/core/state/statetest"
+	"github.com/evoslurm/evoslurm/planner"
+	"github.com/evoslurm/evoslurm/slurmctl"
+)
+
+func TestSwitches(t *testing.T) {
+	b := statetest.New(t, 8)
+	tree := slurmctl.Topology{Switches: []slurmctl.Switch{{Name: "a", Above: 2, Nodes: []string{"n1", "n2", "n3"}}, {Name: "b", Above: 2, Nodes: []string{"n3", "n4", "n9"}}, {Name: "top", Above: -1}}}
+	if got := SwitchesOf(b.Core, b.Seen, []int{0, 1, 4}); got != nil {
+		t.Errorf("without a topology: %+v", got)
+	}
+	b.Seen.Switches, b.Core.Topology = nil, tree
+	if got := SwitchesOf(b.Core, b.Seen, []int{0, 1, 2}); got != nil {
+		t.Errorf("on one switch: %+v", got)
+	}
+	weight := b.Seen.Nodes[0].Weight
+	want := &planner.Switches{Leaf: []int{0, 0, 1, 3}, Above: []int{2, 2, -1, -1}, Weight: slices.Repeat([]int{weight}, 4)}
+	if diff := cmp.Diff(want, SwitchesOf(b.Core, b.Seen, []int{0, 2, 3, 4})); diff != "" {
+		t.Error(diff)
+	}
+	names := []string{"n1", "n4", "n5", "n2", "n6", "n7"}
+	NearFirst(b.Core, b.Seen, []string{"n4"}, names)
+	if want := []string{"n4", "n5", "n6", "n7", "n1", "n2"}; !slices.Equal(names, want) {
+		t.Errorf("%v, want %v", names, want)
+	}
+}
