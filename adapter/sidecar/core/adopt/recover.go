@@ -136,6 +136,9 @@ func Doubt(c *state.Core, s *state.Snapshot) {
 	}
 }
 
+// Again is called when a job has begun again while this sidecar did not look: another one may have led it on since.
+func Again(c *state.Core, j *state.Job) { j.Inferred = c.Config.Takeover > 0 }
+
 // restOfChain turns a link into the first link of a shorter chain if the chain's first job is gone and was
 // never known. It reports false if there is nothing to adopt.
 func restOfChain(c *state.Core, s *state.Snapshot, r *slurmctl.Job, sp request.Request) (request.Request, []slurmctl.JobID, bool) {

@@ -57,7 +57,10 @@ func Follow(c *state.Core, s *state.Snapshot) {
 		case r.State == slurmctl.Configuring:
 			configures(c, s, j)
 		default:
-			j.Ending = false
+			if j.Ending = false; beganAgain(c, j, r) {
+				requeued(c, j)
+				adopt.Again(c, j)
+			}
 			changed := observeHeld(c, s, j)
 			switch {
 			case !j.Runs():
@@ -72,6 +75,12 @@ func Follow(c *state.Core, s *state.Snapshot) {
 			followSuspension(c, s, j)
 		}
 	}
+}
+
+// beganAgain reports whether a running job was requeued, and started, without being seen in the queue: while no sidecar
+// looked, or before this one took over with a copy of the database.
+func beganAgain(c *state.Core, j *state.Job, r *slurmctl.Job) bool {
+	return j.Runs() && j.Begun != 0 && c.WallSecond(r.StartTime.Unix()) > j.Begun+int64(state.ClockSlack/time.Second)
 }
 
 // acts reports whether an action on a job is under way that may change what Slurm shows of the job. A change of a hold
@@ -157,7 +166,7 @@ func Began(c *state.Core, s *state.Snapshot, j *state.Job, r *slurmctl.Job) {
 		planned = j.Plan[0].Start
 	}
 	start := startedAt(r, j.QueuedAt, c.Now)
-	j.Start(r, start)
+	j.Start(r, start, c.WallSecond(r.StartTime.Unix()))
 	if inStep := j.Doubtful && len(j.Nodes()) == j.Profile[0].Nodes; guessed(j) && !inStep {
 		adopt.Recovered(c, j, adopt.RecoverStep(c, s, j))
 		if j.Doubtful {

@@ -24,13 +24,13 @@ func (j *Job) Configures() { j.Configuring, j.State = true, row.Starting }
 // NotConfigured records that some of these nodes did not come up, and the job is queued again.
 func (j *Job) NotConfigured() { j.Configuring, j.State, j.Held = false, row.Queued, nil }
 
-// Start records that Slurm started the job at a time.
-func (j *Job) Start(r *slurmctl.Job, at time.Time) {
+// Start records that Slurm started the job at a time; begun is that time in Unix seconds by Slurm's clock.
+func (j *Job) Start(r *slurmctl.Job, at time.Time, begun int64) {
 	j.State, j.Step, j.BatchHost, j.Configuring = row.Running, 1, r.BatchHost, false
 	if j.Inferred && j.Script != "" && j.Mode.ScriptSpansSteps { // slurmctld may report another batch host by now, see pinned
 		j.BatchHost = j.Script
 	}
-	j.Started = at
+	j.Started, j.Begun = at, begun
 	j.inStep(at)
 	j.Suspended, j.SuspendedFrom, j.Recount = j.SuspendedBefore, time.Time{}, j.Inferred || r.State == slurmctl.Suspended
 	j.Forgone, j.UnheldTold = "", 0
@@ -59,7 +59,7 @@ func (j *Job) EndStep(at time.Time) { j.State, j.StepEnded, j.Overdue = row.Wait
 func (j *Job) Requeue(again time.Time) {
 	j.Unopened = j.Unopened || j.Step > 1 // once resized, always: what opens a row is a resize
 	j.State, j.Step, j.Held, j.Ending, j.RetryAt = row.Queued, 0, nil, false, again
-	j.Started, j.StepStarted, j.StepEnded = time.Time{}, time.Time{}, time.Time{}
+	j.Started, j.Begun, j.StepStarted, j.StepEnded = time.Time{}, 0, time.Time{}, time.Time{}
 	j.Suspended, j.SuspendedFrom = 0, time.Time{}
 	j.Inferred, j.Reached, j.Script, j.SuspendedBefore = false, 0, "", 0 // of the previous run
 	j.SeenComment = ""                                                   // its marker may only record that the earlier steps are over

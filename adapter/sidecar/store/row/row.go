@@ -64,6 +64,7 @@ type Life struct {
 	State       State
 	Step        int // 1-based; 0 before the start
 	Started     time.Time
+	Begun       int64 // when Slurm says that it started the job, in Unix seconds by Slurm's clock then; 0: unknown, or before the start
 	StepStarted time.Time
 	StepEnded   time.Time // when the application ended the present step
 	Ended       time.Time
