@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/evoslurm/evoslurm/internal/must"
 	"github.com/evoslurm/evoslurm/adapter/api"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/msg"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/systemd"
@@ -69,16 +70,12 @@ func (s *standIn) live(kind string, until func(message string) bool) (messages, 
 	cmd := exec.Command(os.Args[0], "-test.run=^TestLife$", "-test.timeout=60s")
 	slow := s.t.TempDir()
 	for _, name := range []string{"scontrol", "squeue", "sinfo", "sdiag", "sacctmgr"} { // slurmctld is away
-		if err := os.WriteFile(filepath.Join(slow, name), []byte("#!/bin/sh\nsleep 1\nexit 1\n"), 0o700); err != nil {
-			s.t.Fatal(err)
-		}
+		must.OK(s.t, os.WriteFile(filepath.Join(slow, name), []byte("#!/bin/sh\nsleep 1\nexit 1\n"), 0o700))
 	}
 	cmd.Env = append(os.Environ(), lifeEnv+"="+kind, "EVOSLURM_TEST_SLURM="+slow, "NOTIFY_SOCKET="+s.path, "WATCHDOG_USEC=3000000")
 	var text strings.Builder
 	cmd.Stdout, cmd.Stderr = &text, &text
-	if err := cmd.Start(); err != nil {
-		s.t.Fatal(err)
-	}
+	must.OK(s.t, cmd.Start())
 	gone := make(chan struct{})
 	go func() { _ = cmd.Wait(); close(gone) }()
 	ready, deadline, b := false, time.Now().Add(time.Minute), make([]byte, 4096)
@@ -88,9 +85,7 @@ func (s *standIn) live(kind string, until func(message string) bool) (messages, 
 			return messages, text.String(), cmd.ProcessState
 		default:
 		}
-		if err := s.socket.SetReadDeadline(time.Now().Add(100 * time.Millisecond)); err != nil {
-			s.t.Fatal(err)
-		}
+		must.OK(s.t, s.socket.SetReadDeadline(time.Now().Add(100 * time.Millisecond)))
 		n, err := s.socket.Read(b)
 		switch message := string(b[:n]); {
 		case err == nil:
@@ -116,9 +111,7 @@ func (s *standIn) live(kind string, until func(message string) bool) (messages, 
 func TestWatchdog(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "notify")
 	l, err := net.ListenUnixgram("unixgram", &net.UnixAddr{Name: path, Net: "unixgram"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	defer l.Close()
 	s := &standIn{t, l, path}
 	messages, output, ended := s.live("stuck", func(string) bool { return false })

@@ -16,6 +16,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/evoslurm/evoslurm/internal/must"
 	"github.com/evoslurm/evoslurm/slurmctl/slurmtest"
 )
 
@@ -147,13 +148,9 @@ func capsOf(list string) string {
 func seenByTheUnit(t *testing.T) {
 	t.Helper()
 	dir, err := os.MkdirTemp("/var/lib", "evo-")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	t.Cleanup(func() { os.RemoveAll(dir) })
-	if err := os.Chmod(dir, 0o755); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, os.Chmod(dir, 0o755))
 	t.Setenv("TMPDIR", dir)
 }
 
@@ -192,9 +189,7 @@ func TestUnderTheUnitAsAccount(t *testing.T) {
 // starts, limits and ends plugins as the user of plugins.
 func TestUnderTheUnit(t *testing.T) {
 	u, err := unit("")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	want := uint64(0)
 	for _, name := range strings.Fields(u["CapabilityBoundingSet"]) {
 		bit, ok := capabilities[name]
@@ -296,13 +291,9 @@ func TestUnderTheUnit(t *testing.T) {
 func listening(t *testing.T, pid int) (paths []string) {
 	t.Helper()
 	all, err := os.ReadFile(fmt.Sprintf("/proc/%d/net/unix", pid))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	files, err := filepath.Glob(fmt.Sprintf("/proc/%d/fd/*", pid))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	for _, file := range files {
 		target, _ := os.Readlink(file) // it may be closed by now
 		for line := range strings.Lines(string(all)) {
@@ -319,9 +310,7 @@ func listening(t *testing.T, pid int) (paths []string) {
 func status(t *testing.T, pid int) map[string]string {
 	t.Helper()
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	fields := map[string]string{}
 	for _, line := range strings.Split(string(text), "\n") {
 		name, value, _ := strings.Cut(line, ":")
