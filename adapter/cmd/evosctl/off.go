@@ -20,8 +20,8 @@ import (
 	"github.com/evoslurm/evoslurm/adapter/internal/config"
 	"github.com/evoslurm/evoslurm/adapter/internal/strict"
 	"github.com/evoslurm/evoslurm/adapter/internal/wholefile"
+	"github.com/evoslurm/evoslurm/adapter/sidecar/claims"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/drive"
-	"github.com/evoslurm/evoslurm/adapter/sidecar/keeper"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/release"
 	"github.com/evoslurm/evoslurm/slurmctl"
 )
@@ -366,7 +366,7 @@ func (o *off) noSidecar(ctx context.Context, cfg config.Config) error {
 		return fmt.Errorf("a sidecar%s answers: leave out --direct, or stop it first (%s); --force does it anyway", on, stop)
 	}
 	slurm := &slurmctl.Client{Dir: cfg.Slurm.Bin, Timeout: cfg.Slurm.Timeout}
-	lease, err := keeper.Acting(ctx, slurm, cfg.Takeover, func(name string, d time.Duration) {
+	lease, err := claims.Acting(ctx, slurm, cfg.Takeover, func(name string, d time.Duration) {
 		say("Slurm has the lease %s: looking for %v whether a sidecar on another host renews it (--force does not look)", name, d)
 	})
 	switch {

@@ -1,74 +1,29 @@
 // Package keeper keeps the lease (package lease) of a sidecar that has a second one on another host: it writes
-// claims into Slurm as reservations, reads them, and says until when commands may be sent.
-//
-// A claim is a reservation of one node for a minute or more in the 2060s. Slurm gives a job without a time limit a
-// year, so no job meets it. A reservation without nodes would need a licence, which sites need not have.
-// Its start holds the random number of the holder, its duration the beat.
+// claims into Slurm (package claims), reads them, and says until when commands may be sent.
 package keeper
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"strconv"
-	"strings"
 	"sync"
 	"time"
 
 	"github.com/sirupsen/logrus"
 
 	"github.com/evoslurm/evoslurm/adapter/internal/fence"
+	"github.com/evoslurm/evoslurm/adapter/sidecar/claims"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/lease"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/store"
 	"github.com/evoslurm/evoslurm/slurmctl"
 )
 
-const (
-	mostEpoch = 1e9     // one in three seconds for a century
-	holders   = 1 << 28 // random numbers: eight years of seconds
-	shortest  = 60      // seconds of a reservation: those of the beat come on top
-)
-
 // othersLimit is how long Others waits for Slurm.
 const othersLimit = 3 * time.Second
 
-// begin is the start of the claim of holder 0.
-var begin = time.Date(2060, 1, 1, 0, 0, 0, 0, time.UTC)
-
 // ErrLost means that this sidecar may no longer act.
 var ErrLost = errors.New("the lease is lost")
-
-// Name returns the name of the reservation of an epoch.
-func Name(epoch int64) string { return lease.Prefix + strconv.FormatInt(epoch, 10) }
-
-// Claims returns the claims among all reservations. Those that no sidecar can have made have no holder.
-func Claims(all []slurmctl.Reservation) (claims []lease.Claim) {
-	for _, r := range all {
-		text, ours := strings.CutPrefix(r.Name, lease.Prefix)
-		epoch, err := strconv.ParseInt(text, 10, 64)
-		if !ours || err != nil || epoch <= 0 || r.Name != Name(epoch) {
-			continue
-		}
-		c := lease.Claim{Epoch: epoch, Holder: int64(r.Start.Sub(begin) / time.Second), Beat: int64(r.End.Sub(r.Start)/time.Second) - shortest}
-		if epoch > mostEpoch || c.Holder < 0 || c.Holder >= holders || !lease.Beats(c.Beat) {
-			c = lease.Claim{Epoch: epoch, Holder: lease.Nobody}
-		}
-		claims = append(claims, c)
-	}
-	return claims
-}
-
-// top returns the highest claim of a sidecar among all reservations, or an empty one.
-func top(all []slurmctl.Reservation) (top lease.Claim) {
-	for _, c := range Claims(all) {
-		if c.Holder != lease.Nobody && c.Epoch > top.Epoch {
-			top = c
-		}
-	}
-	return top
-}
 
 // Keeper keeps the lease of this process.
 type Keeper struct {
@@ -88,7 +43,7 @@ type Keeper struct {
 // New returns a keeper for a sidecar. takeover is how long after the holder's last renewal another acts.
 // slurm must have no fence of its own.
 func New(slurm *slurmctl.Client, takeover time.Duration, log *logrus.Logger) *Keeper {
-	self, terms := rand.Int64N(holders), lease.TermsOf(takeover)
+	self, terms := rand.Int64N(claims.Holders), lease.TermsOf(takeover)
 	return &Keeper{slurm: &slurmctl.Client{Dir: slurm.Dir, Env: slurm.Env, Timeout: min(slurm.Timeout, terms.Gap), Ran: slurm.Ran}, log: log,
 		terms: terms, self: self, machine: lease.New(self, terms)}
 }
@@ -105,7 +60,7 @@ func (k *Keeper) Acquire(ctx context.Context, waits func()) error {
 		}
 		switch phase := k.machine.Phase(); {
 		case phase == lease.Holding:
-			k.log.WithField("lease", Name(k.machine.Epoch())).Info("this sidecar has the lease: it acts")
+			k.log.WithField("lease", claims.Name(k.machine.Epoch())).Info("this sidecar has the lease: it acts")
 			k.mu.Lock()
 			k.since = time.Now()
 			k.mu.Unlock()
@@ -169,8 +124,7 @@ func (k *Keeper) round(ctx context.Context) error {
 
 // run carries a command out.
 func (k *Keeper) run(ctx context.Context, a lease.Action) ([]lease.Claim, error) {
-	start := begin.Add(time.Duration(k.self) * time.Second)
-	end := start.Add(time.Duration(shortest+a.Beat) * time.Second)
+	start, end := claims.Span(k.self, a.Beat)
 	switch a.Kind {
 	case lease.Create:
 		nodes, _, err := k.slurm.Nodes(ctx)
@@ -179,7 +133,7 @@ func (k *Keeper) run(ctx context.Context, a lease.Action) ([]lease.Claim, error)
 		}
 		fenced := &slurmctl.Client{Dir: k.slurm.Dir, Env: k.slurm.Env, Timeout: k.slurm.Timeout, Ran: k.slurm.Ran,
 			Fence: func(argv []string) ([]string, error) { return fence.Command(a.Before, argv...), nil }}
-		return nil, fenced.CreateReservation(ctx, slurmctl.ReservationRequest{Name: Name(a.Epoch), Start: start, End: end,
+		return nil, fenced.CreateReservation(ctx, slurmctl.ReservationRequest{Name: claims.Name(a.Epoch), Start: start, End: end,
 			Nodes: []string{nodes[0].Name}, Users: []string{slurmctl.Nobody}, Flags: []string{"OVERLAP", "IGNORE_JOBS"}})
 	case lease.Renew:
 		if k.alive != nil {
@@ -189,12 +143,12 @@ func (k *Keeper) run(ctx context.Context, a lease.Action) ([]lease.Claim, error)
 				return nil, errors.New("the sidecar's loop does not answer")
 			}
 		}
-		return nil, k.slurm.UpdateReservation(ctx, Name(a.Epoch), slurmctl.ReservationUpdate{End: end})
+		return nil, k.slurm.UpdateReservation(ctx, claims.Name(a.Epoch), slurmctl.ReservationUpdate{End: end})
 	case lease.Delete:
-		return nil, k.slurm.DeleteReservation(ctx, Name(a.Epoch))
+		return nil, k.slurm.DeleteReservation(ctx, claims.Name(a.Epoch))
 	}
 	all, err := k.slurm.Reservations(ctx)
-	return Claims(all), err
+	return claims.Claims(all), err
 }
 
 // warn logs a failure, unless it is the same as before.
@@ -216,44 +170,12 @@ func Others(ctx context.Context, slurm *slurmctl.Client) error {
 	ctx, done := context.WithTimeout(ctx, othersLimit)
 	defer done()
 	all, err := slurm.Reservations(ctx)
-	if top := top(all); err == nil && top.Epoch > 0 { // if Slurm is away, the sidecar waits for it
-		name := Name(top.Epoch)
+	if top := claims.Top(all); err == nil && top.Epoch > 0 { // if Slurm is away, the sidecar waits for it
+		name := claims.Name(top.Epoch)
 		return fmt.Errorf("%w: the reservation %s says that sidecars on two hosts share this Slurm: set takeover and api here as there; "+
 			"or, if no other sidecar runs any more: scontrol delete ReservationName=%s", store.ErrUnfit, name, name)
 	}
 	return nil
-}
-
-// usual is the takeover that Acting supposes if this host has none.
-const usual = 30 * time.Second
-
-// Acting watches the lease for as long as a sidecar may act without a renewal, and returns its name if another host renews
-// or takes it meanwhile. If there is a lease, it first calls watching.
-func Acting(ctx context.Context, slurm *slurmctl.Client, takeover time.Duration, watching func(name string, d time.Duration)) (string, error) {
-	hold := lease.TermsOf(cmp.Or(takeover, usual)).Hold
-	var first lease.Claim
-	var began time.Duration
-	for {
-		all, err := slurm.Reservations(ctx)
-		top := top(all)
-		if err != nil || top.Epoch == 0 {
-			return "", err
-		}
-		switch {
-		case first.Epoch == 0:
-			first, began = top, fence.Now()
-			watching(Name(top.Epoch), hold)
-		case top != first:
-			return Name(top.Epoch), nil
-		case fence.Now() > began+hold:
-			return "", nil
-		}
-		select {
-		case <-ctx.Done():
-			return "", ctx.Err()
-		case <-time.After(time.Second):
-		}
-	}
 }
 
 // Fence returns the command that runs another one only while this sidecar may act.
@@ -284,7 +206,7 @@ func (k *Keeper) Acts() error {
 func (k *Keeper) Since() (name string, since time.Time) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	return Name(k.machine.Epoch()), k.since
+	return claims.Name(k.machine.Epoch()), k.since
 }
 
 // GiveUp lets another sidecar take over at once. Call it after Keep, once no command is under way.

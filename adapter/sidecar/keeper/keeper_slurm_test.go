@@ -5,15 +5,14 @@ import (
 	"errors"
 
 	"os"
-	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/sirupsen/logrus"
 
+	"github.com/evoslurm/evoslurm/adapter/sidecar/claims"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/keeper"
-	"github.com/evoslurm/evoslurm/adapter/sidecar/lease"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/store"
 	"github.com/evoslurm/evoslurm/slurmctl"
 	"github.com/evoslurm/evoslurm/slurmctl/slurmtest"
@@ -47,7 +46,7 @@ func TestKeeper(t *testing.T) {
 	if err := keeper.Others(t.Context(), slurm); !errors.Is(err, store.ErrUnfit) || !strings.Contains(err.Error(), "scontrol delete ReservationName=evo_lease_1") {
 		t.Errorf("a sidecar without a lease beside one: %v", err)
 	}
-	acting(t, slurm, keeper.Name(1))
+	acting(t, slurm, claims.Name(1))
 	occupy(t, c)
 	waits, halt := context.WithTimeout(t.Context(), takeover/2)
 	if err := keeper.New(slurm, takeover, log).Acquire(waits, func() {}); err == nil {
@@ -75,7 +74,7 @@ func TestKeeper(t *testing.T) {
 		t.Error("the fence lets commands through")
 	}
 	third, _ := begin(t.Context())
-	if name, _ := third.Since(); name != keeper.Name(1) {
+	if name, _ := third.Since(); name != claims.Name(1) {
 		t.Errorf("the third has %s", name)
 	}
 }
@@ -83,7 +82,7 @@ func TestKeeper(t *testing.T) {
 // acting checks which lease another host renews.
 func acting(t *testing.T, slurm *slurmctl.Client, want string) {
 	t.Helper()
-	if name, err := keeper.Acting(t.Context(), slurm, 15*time.Second, func(string, time.Duration) {}); err != nil || name != want {
+	if name, err := claims.Acting(t.Context(), slurm, 15*time.Second, func(string, time.Duration) {}); err != nil || name != want {
 		t.Errorf("%q acts, want %q (%v)", name, want, err)
 	}
 }
@@ -99,26 +98,5 @@ func occupy(t *testing.T, c *slurmtest.Cluster) {
 	}
 	for !running() {
 		time.Sleep(100 * time.Millisecond)
-	}
-}
-
-func TestClaims(t *testing.T) {
-	made := time.Date(2060, 1, 1, 0, 0, 5, 0, time.UTC)
-	for name, c := range map[string]struct {
-		start time.Time
-		long  time.Duration
-		want  []lease.Claim
-	}{
-		"evo_lease_7":                    {made, 63 * time.Second, []lease.Claim{{Epoch: 7, Holder: 5, Beat: 3}}},
-		"evo_lease_8":                    {time.Unix(1_800_000_000, 0), time.Hour, []lease.Claim{{Epoch: 8, Holder: lease.Nobody}}},
-		"evo_lease_9":                    {made, time.Minute, []lease.Claim{{Epoch: 9, Holder: lease.Nobody}}},
-		"evo_lease_999999999999999":      {made, 63 * time.Second, []lease.Claim{{Epoch: 999999999999999, Holder: lease.Nobody}}},
-		"evo_lease_99999999999999999999": {made, 63 * time.Second, nil},
-		"evo_lease_007":                  {made, 63 * time.Second, nil},
-		"evo_lease_x":                    {made, 63 * time.Second, nil}, "evo_lease_0": {made, 63 * time.Second, nil}, "evo_lease_-3": {made, 63 * time.Second, nil}, "other": {made, 63 * time.Second, nil},
-	} {
-		if got := keeper.Claims([]slurmctl.Reservation{{Name: name, Start: c.start, End: c.start.Add(c.long)}}); !slices.Equal(got, c.want) {
-			t.Errorf("%s: %+v, want %+v", name, got, c.want)
-		}
 	}
 }
