@@ -74,7 +74,9 @@ func putOff(c *state.Core, j *state.Job, by time.Duration) {
 // delays the job's steps by the suspensions that the sidecar did not see, while it was away or between two
 // polls.
 func RecountSuspension(c *state.Core, j *state.Job) {
-	j.Recount = false
+	if j.Recount = false; j.Record.State == slurmctl.Pending {
+		return // a chain between two steps: Slurm shows when the next link is planned to begin
+	}
 	parts := []state.StartedPart{{j.Record.ID, j.Record.StartTime}}
 	for _, p := range companionsOf(j) {
 		if r := In(j, c.Snapshot, p.ID); r != nil {
