@@ -6,11 +6,12 @@ import (
 	"time"
 )
 
-// Meter adds up the cost of commands whose context comes from WithMeter. It is safe for concurrent
+// Meter adds up the cost of commands whose context comes from WithMeter, and reads slurmctld's clock. It is safe for concurrent
 // use.
 type Meter struct {
 	commands atomic.Int64
 	cpu      atomic.Int64 // ns
+	clock    atomic.Int64 // Unix seconds
 }
 
 type meterKey struct{}
@@ -27,6 +28,22 @@ func (m *Meter) Commands() int { return int(m.commands.Load()) }
 // reading slurmctld's answers, so it grows with the answer, as slurmctld's own time does (22.05,
 // 10,000 jobs: 45 ms for squeue, 21 ms in slurmctld).
 func (m *Meter) CPU() time.Duration { return time.Duration(m.cpu.Load()) }
+
+// Clock returns the time by slurmctld's clock, to the second, as it answered the last command that says so
+// ([Client.Reservations]); zero if none did.
+func (m *Meter) Clock() time.Time {
+	if s := m.clock.Load(); s != 0 {
+		return time.Unix(s, 0)
+	}
+	return time.Time{}
+}
+
+// MeterClock notes the time by slurmctld's clock in the context's meter, if it has one.
+func MeterClock(ctx context.Context, at time.Time) {
+	if m, ok := ctx.Value(meterKey{}).(*Meter); ok && !at.IsZero() {
+		m.clock.Store(at.Unix())
+	}
+}
 
 // metered adds a command's time to the context's meter, if it has one.
 func metered(ctx context.Context, cpu time.Duration) {

@@ -10,13 +10,25 @@ import (
 	"time"
 )
 
-// Reservations returns all reservations, by one scontrol.
+// Reservations returns all reservations, by one scontrol. With --verbose it also prints slurmctld's time (22.05, 24.11),
+// which the context's [Meter] gets.
 func (c *Client) Reservations(ctx context.Context) ([]Reservation, error) {
-	out, err := c.output(ctx, "scontrol", "--all", "--oneliner", "show", "reservation")
+	out, err := c.output(ctx, "scontrol", "--verbose", "--all", "--oneliner", "show", "reservation")
 	if err != nil {
 		return nil, err
 	}
+	MeterClock(ctx, answeredAt(out))
 	return parseReservations(out)
+}
+
+// answeredAt returns the time of slurmctld's answer; zero if the output does not begin with it.
+func answeredAt(out string) time.Time {
+	at, _, _ := strings.Cut(out, ",")
+	value, is := strings.CutPrefix(at, "last_update_time=")
+	if t, err := parseTime(value); is && err == nil {
+		return t
+	}
+	return time.Time{}
 }
 
 // parseReservations reads one reservation per line. Only administrators write reservations. It

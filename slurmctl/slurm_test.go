@@ -348,6 +348,22 @@ func TestGlance(t *testing.T) {
 	backfilling(false)
 }
 
+// TestMeterClock checks that reading the reservations shows slurmctld's time, with and without any.
+func TestMeterClock(t *testing.T) {
+	f := start(t, slurmtest.Options{Nodes: 1, OwnClock: true})
+	for _, by := range []time.Duration{0, time.Hour, -2 * time.Hour} {
+		f.must(f.cluster.StepClock(by))
+		var meter slurmctl.Meter
+		_, err := f.Reservations(slurmctl.WithMeter(f.ctx, &meter))
+		if off := f.cluster.Now().Sub(meter.Clock()); err != nil || off < 0 || off > time.Minute {
+			t.Errorf("set by %v, slurmctld's clock is read %v too early: %v", by, off, err)
+		}
+		if by == 0 {
+			f.must(f.CreateReservation(f.ctx, slurmctl.ReservationRequest{Name: "any", End: time.Now().Add(24 * time.Hour), NodeCount: 1, Users: []string{f.user.Name}}))
+		}
+	}
+}
+
 // TestTimes checks that times denote the same instants in all time zones, even in hours that a
 // clock change skips or repeats.
 func TestTimes(t *testing.T) {

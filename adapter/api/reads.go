@@ -27,7 +27,7 @@ func (d *desk) status(ctx context.Context, r request) (any, error) {
 	ctx, cancel := context.WithTimeout(ctx, backendTimeout)
 	defer cancel()
 	is, err := d.backend.Status(ctx)
-	is.Now, is.Operator = time.Now(), d.rights.trusted(r.caller)
+	is.Now, is.Operator = time.Now().Add(time.Duration(is.ClockLead*float64(time.Second))), d.rights.trusted(r.caller)
 	discreet(&is, d.rights.discretion(ctx, r.caller))
 	is.StrategyNote, is.PolicyNote = d.rights.noteFor(r.caller, is.StrategyNote), d.rights.noteFor(r.caller, is.PolicyNote)
 	if sight := d.rights.sight(ctx, r.caller); sight != nil && err == nil {

@@ -88,10 +88,11 @@ type Status struct {
 	Policy       string    `json:"policy,omitempty"`        // of malleable jobs
 	PolicyNote   string    `json:"policy_note,omitempty"`   // why another decides in its place
 	Nodes        int       `json:"nodes"`
-	Now          time.Time `json:"now,omitzero"` // by the sidecar's clock, as it answers
+	Now          time.Time `json:"now,omitzero"` // by slurmctld's clock, as it answers
 	Started      time.Time `json:"started"`
 	LastCycle    time.Time `json:"last_cycle"`
 	LastError    string    `json:"last_error,omitempty"`
+	ClockLead    float64   `json:"clock_lead,omitempty"` // seconds by which slurmctld's clock is ahead of its host's; the sidecar goes by slurmctld's
 	SlurmCalls   int       `json:"slurm_calls"`          // in the last cycle
 	PollPause    float64   `json:"poll_pause,omitempty"` // seconds between two polls, to keep to slurm.share
 	SlurmShare   float64   `json:"slurm_share"`          // of slurmctld's time that polls take, as measured: 0.01 is one percent

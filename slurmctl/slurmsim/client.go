@@ -74,6 +74,7 @@ func (k *Client) Nodes(ctx context.Context) ([]slurmctl.Node, []slurmctl.Partiti
 func (k *Client) Reservations(ctx context.Context) ([]slurmctl.Reservation, error) {
 	return look(ctx, k, Command{Name: "Reservations"}, func() (all []slurmctl.Reservation, err error) {
 		now := k.cluster.Now()
+		slurmctl.MeterClock(ctx, now)
 		for _, r := range k.cluster.Reservations {
 			shown := r.Reservation
 			shown.Active = r.overlaps(now, now.Add(1))

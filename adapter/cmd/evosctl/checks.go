@@ -24,6 +24,7 @@ import (
 const (
 	// Slurm's clock is read to the second, so that a difference below two is none.
 	clockNoticed = 2 * time.Second
+	clockRemedy  = "set the clocks (NTP): Slurm needs equal ones, and MUNGE refuses credentials of a host that is 5 min ahead or behind"
 	staleCycle   = time.Minute // a sidecar that has not polled Slurm for this long is stuck
 )
 
@@ -177,7 +178,7 @@ func (d *doctor) clock(ctx context.Context) {
 	case diff.Abs() > d.cfg.Munge.MaxAge:
 		d.add("clock", fail, detail, "set the clocks (NTP); credentials are refused")
 	case diff.Abs() > clockNoticed:
-		d.add("clock", warn, detail, "set the clocks (NTP): steps begin too early or too late by this difference")
+		d.add("clock", warn, detail, clockRemedy)
 	default:
 		d.add("clock", ok, detail, "")
 	}
@@ -415,7 +416,7 @@ func (d *doctor) sidecar(ctx context.Context) {
 	if s.Mode == string(config.ModeObserve) {
 		detail = fmt.Sprintf("version %s at %s is observing cluster %s, and changes nothing (mode: observe)", s.Version, d.cfg.API, s.Cluster)
 	}
-	switch age := time.Since(s.LastCycle); {
+	switch age := s.Now.Sub(s.LastCycle); {
 	case s.LastError != "":
 		d.add("sidecar", warn, detail+"; "+s.LastError, "see its log")
 	case s.LastCycle.IsZero() || age > max(staleCycle, 10*d.cfg.PollInterval):
@@ -425,6 +426,8 @@ func (d *doctor) sidecar(ctx context.Context) {
 	case s.SetAside > 0:
 		d.add("sidecar", warn, fmt.Sprintf("%s; it has set aside %d of users' jobs, whose handling ended it", detail, s.SetAside),
 			"evosqueue says which; report the fault with its log; the next version tries them again")
+	case s.ClockLead != 0:
+		d.add("sidecar", warn, fmt.Sprintf("%s; slurmctld's clock is %+.0f s from that of its host, and it goes by slurmctld's", detail, s.ClockLead), clockRemedy)
 	case s.PollPause > d.cfg.PollInterval.Seconds():
 		d.add("sidecar", ok, fmt.Sprintf("%s; it polls every %.2g s to take at most %v of slurmctld's time (slurm.share)", detail, s.PollPause, d.cfg.Slurm.Share), "")
 	default:

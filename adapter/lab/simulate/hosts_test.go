@@ -22,7 +22,7 @@ var (
 // off, together or one of them. It leaves slurmctld at its usual pace: a slower one keeps no lease.
 func twoHosts(seed uint64) string {
 	g := &storming{Rand: rand.New(rand.NewPCG(seed, 40))}
-	skew := func() time.Duration { return time.Duration(g.IntN(1000)) * time.Millisecond } // ahead: a clock behind breaks plans by a second
+	skew := func() string { return g.pick("0s", "0s", "300ms", "900ms", "7s", "-7s", "2m", "-2m", "4m", "-4m") }
 	late := 20 * time.Second
 	var head, rest []string
 	for line := range strings.Lines(Storm(seed)) {

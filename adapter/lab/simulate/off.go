@@ -99,7 +99,7 @@ func (h *history) direct(words []string) error {
 			h.say("direct: " + err.Error())
 			return
 		}
-		driver := &drive.Driver{Slurm: client, Now: h.s.Cluster.Now, Clock: h.s.Cluster.Now}
+		driver := &drive.Driver{Slurm: client, Now: h.s.Cluster.Now, Machine: h.s.Cluster.Now}
 		site.Now = h.s.Cluster.Now()
 		release.Do(context.Background(), driver, release.Find(site, d), func(t release.Thing) { h.say(t.String()) })
 	})

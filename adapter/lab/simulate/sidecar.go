@@ -61,7 +61,7 @@ type Sidecar struct {
 // memory holds what a checkpoint of the sidecar has besides its core and its database.
 type memory struct {
 	Polls     uint64        // that were made
-	Base      time.Time     // when the cluster's clock began, by its reading when the sidecar was started
+	Base      time.Time     // when the cluster's clock began, by Slurm's clock when the sidecar was started
 	Skew      time.Duration // skew of the cluster's clock, as far as the core knows
 	Life      int           // number of starts: results from another life are ignored
 	Wakes     int
@@ -106,6 +106,9 @@ func (s *Sidecar) Start() {
 	s.attach()
 	s.Waiting = map[uint64]*caller{}
 	s.Base, s.Skew = s.clock().Add(-s.Cluster.Elapsed()), 0
+	if !s.Cluster.Down {
+		s.Base = s.Base.Add(s.driver.Begin(s.now(), s.Cluster.Now().Truncate(time.Second)))
+	}
 	start := recorder.Start{Begun: s.now(), Site: msg.Site{Version: simulated, User: s.account().Name, Host: "model", Root: !s.Operator}, Config: s.Config,
 		Strategy: msg.Strategy{ExpandLimit: planner.ExpandLimitOf(s.Strategy), Plugin: s.Policy != nil}}
 	if s.recorder = nil; s.Record != nil {
@@ -132,7 +135,7 @@ func (s *Sidecar) clock() time.Time { return s.Cluster.Now().Add(s.Skewed) }
 // attach makes the client of Slurm and the driver.
 func (s *Sidecar) attach() {
 	s.client = s.Cluster.Client(s.account())
-	s.driver = &drive.Driver{Slurm: model{s.client}, Now: s.now, Clock: s.clock,
+	s.driver = &drive.Driver{Slurm: model{s.client}, Now: s.now, Machine: s.clock,
 		Pause: func(ctx context.Context, d time.Duration) {
 			if p, ok := ctx.Value(processKey{}).(*slurmsim.Process); ok {
 				p.Sleep(d)
@@ -190,7 +193,17 @@ func (s *Sidecar) give(inputs ...msg.Input) {
 	}
 	life := s.Life
 	for len(inputs) > 0 && s.core != nil && s.Life == life {
-		if by := (s.clock().Sub(s.now()) - s.Skew).Round(time.Second); by != 0 {
+		if s.driver.Misread() != nil && s.core.View().Status.LastCycle.IsZero() {
+			s.Stop() // as the controller, and systemd starts it again
+			life = s.Life
+			s.Cluster.After(restarts, func() {
+				if s.Life == life {
+					s.Start()
+				}
+			})
+			return
+		}
+		if by := (s.driver.Clock().Sub(s.now()) - s.Skew).Round(time.Second); by.Abs() >= drive.ClockSlack {
 			s.Skew += by
 			inputs = append([]msg.Input{msg.ClockSet{By: by}}, inputs...)
 		}

@@ -145,6 +145,17 @@ func Storm(seed uint64) string {
 		}
 		g.add(o)
 	}
+	if seed%6 == 2 { // by chances of their own: slurmctld runs on another host, whose clock differs
+		o := &storming{Rand: rand.New(rand.NewPCG(seed, 39))}
+		ahead := func(t time.Duration) {
+			o.at(t, "ahead %s", o.pick("4m", "90s", "7s", "1500ms", "-1500ms", "-7s", "-90s", "-4m"))
+		}
+		ahead(0)
+		for range o.IntN(3) {
+			ahead(o.when(storm))
+		}
+		g.add(o)
+	}
 	if seed%7 == 0 { // running jobs cannot be changed
 		g.at(0, "plugin account")
 	}

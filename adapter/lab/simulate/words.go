@@ -82,6 +82,7 @@ func (h *history) breakage() map[string]doing {
 		"drain": named(func(name string) { c.SetNode(name, false, true) }),
 		"up":    named(func(name string) { c.SetNode(name, false, false) }),
 		"clock": h.clock,
+		"ahead": h.ahead,
 		"twin": named(func(string) { // a sidecar on another host, with a database of its own
 			h.twin = &Sidecar{Cluster: c, Database: NewDatabase(), Config: h.s.Config, Strategy: h.s.Strategy}
 			h.twin.Start()
@@ -185,4 +186,12 @@ func (h *history) clock(words []string) error {
 	h.s.Cluster.StepClock(by)
 	h.s.poke()
 	return nil
+}
+
+// ahead BY: the clock of the sidecar's host is set, to be ahead of slurmctld's by as much.
+func (h *history) ahead(words []string) (err error) {
+	h.s.Skewed, err = time.ParseDuration(first(words))
+	h.s.Cluster.StepClock(0) // polls show something new
+	h.s.poke()
+	return err
 }

@@ -50,10 +50,13 @@ func (c *Controller) statusLine() string {
 	if v.LastCycle.IsZero() {
 		words = append(words, "waiting for slurmctld")
 	} else {
-		words = append(words, fmt.Sprintf("%d jobs, %d evolving, polled %d s ago", v.Seen, len(v.Jobs), int(max(time.Since(v.LastCycle), 0).Seconds())))
+		words = append(words, fmt.Sprintf("%d jobs, %d evolving, polled %d s ago", v.Seen, len(v.Jobs), int(max(c.driver.Clock().Sub(v.LastCycle), 0).Seconds())))
 	}
 	if v.Drain != nil {
 		words = append(words, v.Drain.Words)
+	}
+	if v.ClockLead != 0 {
+		words = append(words, fmt.Sprintf("slurmctld's clock is %+.0f s from this host's", v.ClockLead))
 	}
 	if v.LastError != "" {
 		words = append(words, v.LastError)

@@ -77,6 +77,7 @@ func New(cfg config.Config, slurm *slurmctl.Client, st *store.Store, log *logrus
 	c.books.store, c.books.log, c.books.alive = st, log, c.alive
 	c.meter()
 	c.driver = drive.New(slurm, c.clock.now)
+	c.readClock()
 	if cfg.Observes() {
 		if err := c.observe(); err != nil {
 			return nil, err
@@ -182,6 +183,9 @@ func (c *Controller) Run(ctx context.Context) error {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	for {
+		if err := c.misread(); err != nil {
+			return errors.Join(err, c.finish(stop))
+		}
 		wake := c.step(inputs...)
 		if err := errors.Join(c.store.Lost(), c.books.broken); err != nil {
 			// started again, the sidecar makes a new one of what Slurm knows
@@ -221,7 +225,7 @@ func (c *Controller) step(inputs ...msg.Input) (wake time.Time) {
 			c.laps.sees(in, c.clock.now())
 			c.watch(in)
 		}
-		if by := c.clock.set(); by != 0 {
+		if by := c.clock.set(c.driver.Clock()); by != 0 {
 			inputs = append([]msg.Input{msg.ClockSet{By: by}}, inputs...)
 		}
 		effects := c.think(inputs...)

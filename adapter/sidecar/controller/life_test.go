@@ -19,6 +19,44 @@ import (
 	"github.com/evoslurm/evoslurm/slurmctl/slurmtest"
 )
 
+// TestApart runs the sidecar on a host whose clock differs from slurmctld's.
+func TestApart(t *testing.T) {
+	t.Parallel()
+	for _, by := range []time.Duration{2 * time.Minute, -2 * time.Minute} {
+		l := newLab(t, slurmtest.Options{OwnClock: true})
+		leads := func(by time.Duration) {
+			l.eventually("slurmctld's clock is seen", func() error {
+				s, err := l.Status(l.ctx())
+				if lead := time.Duration(s.ClockLead) * time.Second; err != nil || (lead-by).Abs() > 5*time.Second || (lead == 0) != (by == 0) {
+					return fmt.Errorf("%v ahead, not %v (%v)", lead, by, err)
+				}
+				return nil
+			})
+		}
+		l.stop()
+		l.must(l.cluster.StepClock(by))
+		l.must(l.cluster.RestartController(l.ctx()))
+		l.start()
+		id := l.submit("2@40s,5@5s")
+		l.running(id, 1)
+		l.stop()
+		l.start()
+		job := l.running(id, 1)
+		records, err := l.slurm.JobsByID(l.ctx(), slurmctl.JobID(id))
+		l.must(err)
+		if off := job.Start.Sub(records[0].StartTime); off.Abs() > 5*time.Second {
+			t.Errorf("the job began at %v, not %v", records[0].StartTime, job.Start)
+		}
+		leads(by)
+		l.has(l.next(id, 1), 5)
+		l.end(id)
+		l.must(l.cluster.StepClock(-by))
+		l.must(l.cluster.RestartController(l.ctx()))
+		leads(0)
+		l.clean()
+	}
+}
+
 // TestRestart stops the sidecar in every phase of a job's life and starts it
 // again, for both ways to grow.
 func TestRestart(t *testing.T) {

@@ -63,7 +63,7 @@ func (c *Controller) watch(in msg.Input) {
 			c.warnHidden(hidden)
 		}
 		took := c.clock.now().Sub(o.Begun)
-		c.watcher.See(time.Now().Add(-took), took, in)
+		c.watcher.See(c.driver.Clock().Add(-took), took, in)
 		return
 	}
 	c.watcher.See(time.Time{}, 0, in)

@@ -34,7 +34,7 @@ func (c *Core) NoteIn(h *msg.Handling) { adopt.NoteIn(c.c, h) }
 // View returns the current state. O(jobs).
 func (c *Core) View() *msg.View { return talk.ViewOf(c.c) }
 
-// Past returns an ended job of the database as the API shows it, where the machine's clock leads by `skew`.
+// Past returns an ended job of the database as the API shows it, where Slurm's clock leads by `skew`.
 func Past(cfg config.Config, strategy msg.Strategy, skew time.Duration, b msg.BookedJob) api.Job {
 	c := state.New(msg.Site{}, cfg, strategy, time.Time{})
 	c.Skew = skew

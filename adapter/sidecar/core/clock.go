@@ -27,7 +27,7 @@ func watchStill(c *state.Core, now time.Time) {
 	}
 }
 
-// clockSet takes over that the machine's clock was set.
+// clockSet takes over that Slurm's clock was set.
 func clockSet(c *state.Core, by time.Duration) {
 	c.Skew += by
 	entry := c.Log.WithField("seconds", int(by.Seconds()))
@@ -67,4 +67,16 @@ func clockSet(c *state.Core, by time.Duration) {
 		c.CountsFrom = msg.Later(c.CountsFrom, c.Now.Add(-by))
 	}
 	c.NextCycle, c.Stepped, c.Pace.Pause = c.Now, c.Now, 0
+}
+
+// noteLead records how far slurmctld's clock is ahead of this host's. The shell goes by slurmctld's.
+func noteLead(c *state.Core, lead time.Duration) {
+	if (lead == 0) == (c.Lead == 0) && (lead-c.Lead).Abs() <= state.ClockSlack {
+		return
+	}
+	if c.Lead = lead; lead == 0 {
+		c.Log.Info("slurmctld's clock agrees with this host's again")
+		return
+	}
+	c.Log.WithField("seconds", int(lead.Seconds())).Warn("slurmctld's clock differs from this host's: going by slurmctld's; set the clocks (NTP), MUNGE refuses 300 s")
 }

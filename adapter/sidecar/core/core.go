@@ -150,6 +150,7 @@ func observed(c *state.Core, in msg.Observation) {
 		return
 	}
 	c.NextCycle = in.Begun.Add(c.Config.PollInterval)
+	noteLead(c, in.Lead)
 	err := in.Err
 	if err == nil && in.Config != nil {
 		if before := c.SlurmConfig.Version; before != "" && before != in.Config.Version {

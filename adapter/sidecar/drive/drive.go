@@ -57,22 +57,23 @@ type Slurm interface {
 
 // Driver carries out commands. It is safe for concurrent use.
 type Driver struct {
-	Slurm Slurm
-	Now   func() time.Time                     // by a clock that is never set: the core's
-	Clock func() time.Time                     // Slurm's
-	Pause func(context.Context, time.Duration) // at most until ctx is done
+	Slurm   Slurm
+	Now     func() time.Time                     // by a clock that is never set: the core's
+	Machine func() time.Time                     // the machine's
+	Pause   func(context.Context, time.Duration) // at most until ctx is done
 	// Together runs some commands at once and waits for all.
 	Together func(ctx context.Context, run ...func(context.Context))
 	// WithTimeout is context.WithTimeout by the same clock.
 	WithTimeout func(context.Context, time.Duration) (context.Context, context.CancelFunc)
 
+	clock    slurmClock
 	backfill backfill
 	marks    marks
 }
 
 // New returns a driver of a live Slurm; now is the core's clock.
 func New(slurm Slurm, now func() time.Time) *Driver {
-	return &Driver{Slurm: slurm, Now: now, Clock: time.Now, WithTimeout: context.WithTimeout, Pause: func(ctx context.Context, d time.Duration) {
+	return &Driver{Slurm: slurm, Now: now, Machine: time.Now, WithTimeout: context.WithTimeout, Pause: func(ctx context.Context, d time.Duration) {
 		select {
 		case <-ctx.Done():
 		case <-time.After(d):

@@ -45,10 +45,10 @@ func (d *Driver) Poll(ctx context.Context, l msg.Poll) msg.Observation {
 	if o.Err == nil {
 		meter := &slurmctl.Meter{}
 		o.Begun = d.Now()
-		d.observe(slurmctl.WithMeter(ctx, meter), &o)
+		d.observe(slurmctl.WithMeter(ctx, meter), &o, meter)
 		o.Commands, o.CPU = meter.Commands(), meter.CPU()
 	}
-	o.Calls, o.UpdatesNeedAccount = d.Slurm.Calls(), d.Slurm.WantsAccount()
+	o.Lead, o.Calls, o.UpdatesNeedAccount = d.Lead(), d.Slurm.Calls(), d.Slurm.WantsAccount()
 	return o
 }
 
@@ -60,14 +60,16 @@ func (d *Driver) bareCPU(ctx context.Context) time.Duration {
 	return meter.CPU()
 }
 
-func (d *Driver) observe(ctx context.Context, o *msg.Observation) {
+func (d *Driver) observe(ctx context.Context, o *msg.Observation, meter *slurmctl.Meter) {
 	if o.Nodes, o.Partitions, o.Err = d.Slurm.Nodes(ctx); o.Err != nil {
 		return
 	}
 	// reservations before jobs: a job seen outside a hold entered before the hold stood
+	sent := d.Now()
 	if o.Reservations, o.Err = d.Slurm.Reservations(ctx); o.Err != nil {
 		return
 	}
+	d.sees(sent, meter.Clock())
 	o.Reservations = slices.DeleteFunc(o.Reservations, func(r slurmctl.Reservation) bool { return strings.HasPrefix(r.Name, lease.Prefix) })
 	if o.Jobs, o.Err = d.Slurm.Jobs(ctx); o.Err == nil {
 		o.Marks = d.marks.read(o.Jobs)

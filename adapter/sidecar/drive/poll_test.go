@@ -42,7 +42,7 @@ func TestPollTopology(t *testing.T) {
 		{network{nil, "topology/tree", slurmctl.ErrUnreachable}, slurmctl.ErrUnreachable, slurmctl.ErrUnreachable},
 		{network{nil, "topology/default", odd}, nil, nil},
 	} {
-		d := &Driver{Slurm: c.network, Now: time.Now}
+		d := New(c.network, time.Now)
 		if o := d.Poll(t.Context(), msg.Poll{Config: true}); o.Err != c.fails || o.NoTopology != c.unread {
 			t.Errorf("%+v: %v, %v", c.network, o.Err, o.NoTopology)
 		}

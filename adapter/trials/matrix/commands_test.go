@@ -121,8 +121,12 @@ func (m *manual) look(ctx context.Context) error {
 	if len(nodes) != 8 || len(partitions) != 1 || nodes[0].CPUs != 4 {
 		return fmt.Errorf("8 nodes of 4 CPUs in one partition are shown as %+v %+v", nodes, partitions)
 	}
-	if _, err := m.on.Reservations(ctx); err != nil {
+	var meter slurmctl.Meter
+	if _, err := m.on.Reservations(slurmctl.WithMeter(ctx, &meter)); err != nil {
 		return err
+	}
+	if now := m.on.now(); now.Sub(meter.Clock()).Abs() > time.Minute {
+		return fmt.Errorf("slurmctld's clock is read as %v, not %v", meter.Clock(), now)
 	}
 	cfg, err := m.on.Config(ctx)
 	if err != nil {

@@ -34,7 +34,7 @@ func heedPinned(c *state.Core, s *state.Snapshot, j *state.Job, now int64) {
 // before it was last seen queued.
 func startedAt(r *slurmctl.Job, queued, now time.Time) time.Time {
 	switch {
-	case r.StartTime.After(now.Add(state.ClockSlack)):
+	case r.StartTime.After(now):
 		return now
 	case !queued.IsZero() && r.StartTime.Before(queued.Add(-state.ClockSlack)):
 		return queued

@@ -9,17 +9,17 @@ import (
 	"github.com/evoslurm/evoslurm/slurmctl"
 )
 
-// The machine's clock may be set while jobs run, and a machine may sleep. A step lasts for a
+// Slurm's clock, that of slurmctld's host, may be set while jobs run, and a machine may sleep. A step lasts for a
 // duration, not until a time of day. So the core has its own steady clock, which is never set. The
-// shell passes its time to every step, and reports when the machine's clock was set ([msg.ClockSet]).
-// Slurm, the database and all texts for people use the machine's clock. Only Clock translates
+// shell passes its time to every step, and reports when Slurm's clock was set ([msg.ClockSet]).
+// Slurm, the database and all texts for people use Slurm's clock. Only Clock translates
 // their times, where they enter and leave the core. Times that Slurm itself keeps (the end of a job
 // or a reservation, a user's begin time) therefore move on the core's clock. If a job's limit
 // becomes too short for its plan, the job gets a longer limit.
 
-// Clock translates between the core's clock and the machine's.
+// Clock translates between the core's clock and Slurm's.
 type Clock struct {
-	Skew time.Duration // how far the machine's clock is ahead of the core's
+	Skew time.Duration // how far Slurm's clock is ahead of the core's
 }
 
 // In translates times of Slurm to the core's clock.
@@ -31,7 +31,7 @@ func (c Clock) In(times ...*time.Time) {
 	}
 }
 
-// Wall translates a time of the core to the machine's clock.
+// Wall translates a time of the core to Slurm's clock.
 func (c Clock) Wall(t time.Time) time.Time {
 	if t.IsZero() {
 		return t
@@ -39,7 +39,7 @@ func (c Clock) Wall(t time.Time) time.Time {
 	return t.Add(c.Skew)
 }
 
-// FromWall translates a Unix second of the machine's clock to the core's; 0 is none.
+// FromWall translates a Unix second of Slurm's clock to the core's; 0 is none.
 func (c Clock) FromWall(second int64) time.Time {
 	if second <= 0 {
 		return time.Time{}
@@ -88,7 +88,7 @@ func (c Clock) ResultIn(result any) any {
 	return result
 }
 
-// Out translates the times in an effect to the machine's clock.
+// Out translates the times in an effect to Slurm's clock.
 func (c Clock) Out(e Effect) Effect {
 	if c.Skew == 0 {
 		return e
@@ -129,7 +129,7 @@ func (c Clock) Out(e Effect) Effect {
 	return e
 }
 
-// out translates times to the machine's clock.
+// out translates times to Slurm's clock.
 func (c Clock) out(times ...*time.Time) {
 	for _, t := range times {
 		*t = c.Wall(*t)

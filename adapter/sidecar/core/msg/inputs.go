@@ -25,7 +25,8 @@ type Observation struct {
 	Partitions   []slurmctl.Partition
 	Reservations []slurmctl.Reservation // read before the jobs: a job outside of a reservation entered it before the reservation existed
 	Jobs         []slurmctl.Job
-	Marks        []Mark `codec:"-"` // markers in the jobs' comments, from [ReadMarks]; nil: the core reads them
+	Marks        []Mark        `codec:"-"` // markers in the jobs' comments, from [ReadMarks]; nil: the core reads them
+	Lead         time.Duration // of slurmctld's clock over this host's; 0 if both agree
 	Err          error
 
 	Calls              uint64        // number of Slurm commands so far
@@ -79,7 +80,7 @@ type Call struct {
 // Withdrawal reports that a caller stopped waiting: the core answers with what it has.
 type Withdrawal struct{ ID uint64 }
 
-// ClockSet reports that the machine's clock was set, forward or back, while the clock that times the steps
+// ClockSet reports that Slurm's clock was set, forward or back, while the clock that times the steps
 // went on.
 type ClockSet struct{ By time.Duration }
 

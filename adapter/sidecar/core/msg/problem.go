@@ -14,7 +14,7 @@ type Problem struct {
 	Jobs, Steps int // upper bounds of what the strategy gets at a time
 
 	Names    []string            // of the cluster's nodes
-	Skew     time.Duration       // of the machine's clock
+	Skew     time.Duration       // of Slurm's clock
 	Margin   int64               // how many seconds longer released nodes count as busy
 	Expand   planner.ExpandLimit // the site's limit for jobs without their own
 	Occupied *Occupancy
@@ -78,7 +78,7 @@ type Planned struct {
 	Made []*Made         `codec:"-"` // result of every batch; nil: not known
 }
 
-// PlannedStart holds when a stock job will start, in Unix seconds by the machine's clock; 0: it cannot be planned.
+// PlannedStart holds when a stock job will start, in Unix seconds by Slurm's clock; 0: it cannot be planned.
 type PlannedStart struct {
 	Job   slurmctl.JobID
 	Start int64

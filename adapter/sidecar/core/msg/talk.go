@@ -100,5 +100,5 @@ func (p *Problem) expanded(asked []ProblemJob, jobs []planner.PoolJob, limit pla
 	return jobs
 }
 
-// wall converts a second of the plan to the machine's clock.
+// wall converts a second of the plan to Slurm's clock.
 func (p *Problem) wall(at int64) time.Time { return time.Unix(at+p.Occupied.Origin, 0).Add(p.Skew) }

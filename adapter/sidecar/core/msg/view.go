@@ -24,7 +24,7 @@ type View struct {
 	Seen      int           // jobs of all kinds in Slurm, by the last poll
 	Holds     int           // number in Slurm
 	HeldNodes int           // nodes in these holds
-	Skew      time.Duration // lead of the machine's clock over the core's
+	Skew      time.Duration // lead of Slurm's clock over the core's
 	IdleNodes int           // nodes of these that are idle and kept from waiting jobs
 }
 

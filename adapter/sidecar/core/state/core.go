@@ -44,7 +44,7 @@ type Core struct {
 	Tick    time.Time     // of the last step
 	Wait    time.Duration // after which the next step was due at the latest
 	Awake   time.Time     // since when there was no pause
-	Stepped time.Time     // when the machine's clock was last set
+	Stepped time.Time     // when Slurm's clock was last set
 }
 
 // Observed holds what was last seen of Slurm.
@@ -61,11 +61,12 @@ type Observed struct {
 	DriveReason string
 
 	Snapshot   *Snapshot
-	Survey     *api.Cluster `codec:"-"` // SurveyOf, as it is shown
-	SurveyOf   *Snapshot    `codec:"-"`
-	LastErr    error        // of the last poll; nil if it worked
-	Twin       error        // another sidecar drives the cluster; nil if none was seen
-	CycleCalls int          // number of Slurm commands in the last cycle and since the one before
+	Survey     *api.Cluster  `codec:"-"` // SurveyOf, as it is shown
+	SurveyOf   *Snapshot     `codec:"-"`
+	Lead       time.Duration // of slurmctld's clock over this host's; 0 if both agree
+	LastErr    error         // of the last poll; nil if it worked
+	Twin       error         // another sidecar drives the cluster; nil if none was seen
+	CycleCalls int           // number of Slurm commands in the last cycle and since the one before
 	Calls      uint64
 	CountsFrom time.Time // see CountsStand
 

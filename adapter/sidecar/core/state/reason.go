@@ -79,7 +79,7 @@ type Reason struct {
 	Job   uint32    // another job that comes first
 	Nodes int       // number of nodes that it gets, gives back, or waits for
 	Tries int       // how often an action has failed in a row
-	At    time.Time // when it continues, by the machine's clock
+	At    time.Time // when it continues, by Slurm's clock
 	What  string    // an action, in words
 	Text  string    // what Slurm, a limit, or the planner says
 }

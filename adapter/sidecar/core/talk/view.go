@@ -77,7 +77,7 @@ func ViewOf(c *state.Core) *msg.View {
 func status(c *state.Core) api.Status {
 	drive, why := state.SiteDrive(c, c.Facts.With(false))
 	status := api.Status{Version: c.Site.Version, Cluster: c.SlurmConfig.ClusterName, SlurmVersion: c.SlurmConfig.Version,
-		Mode: string(c.Config.Mode), Started: c.Wall(c.Started), SlurmCalls: c.CycleCalls, PollPause: c.Pace.Pause.Seconds(), SlurmShare: follow.Share(&c.Pace, c.Config.PollInterval), MostShare: c.Config.Slurm.Share, Drive: string(drive), DriveReason: why, Drain: drainShown(c)}
+		Mode: string(c.Config.Mode), Started: c.Wall(c.Started), ClockLead: c.Lead.Seconds(), SlurmCalls: c.CycleCalls, PollPause: c.Pace.Pause.Seconds(), SlurmShare: follow.Share(&c.Pace, c.Config.PollInterval), MostShare: c.Config.Slurm.Share, Drive: string(drive), DriveReason: why, Drain: drainShown(c)}
 	if c.Snapshot != nil {
 		status.Nodes, status.LastCycle = len(c.Snapshot.Nodes), c.Wall(c.Snapshot.Taken)
 	}
@@ -130,7 +130,7 @@ func private(c *state.Core, what string) bool {
 	return c.SlurmConfig.Version == "" || c.SlurmConfig.Private(what)
 }
 
-// shown converts the times of a job to the machine's clock.
+// shown converts the times of a job to Slurm's clock.
 func shown(c *state.Core, a api.Job) api.Job {
 	if c.Skew == 0 {
 		return a
