@@ -157,14 +157,14 @@ func sameBooked(got, want msg.BookedJob) bool {
 }
 
 // mayChange checks that the sidecar changes only evolving jobs, its own jobs, and jobs in its
-// holds.
+// holds, or those that began there and left them (hands=leaves).
 func (h *checks) mayChange(q slurmsim.Command) {
 	if q.User.Name != h.s.account().Name || !q.Changes() {
 		return
 	}
 	for _, id := range q.Jobs {
 		r, ok := h.record(id)
-		if !ok || h.evolving[id] || strings.HasPrefix(r.Name, "evo_") || strings.HasPrefix(r.Reservation, "evo_") {
+		if !ok || h.evolving[id] || strings.HasPrefix(r.Name, "evo_") || strings.HasPrefix(r.Reservation, "evo_") || r.Name == "leaves" {
 			continue
 		}
 		h.blame(fmt.Errorf("%v changes job %d (%s), which is none of the sidecar's business", q, id, r.Name))

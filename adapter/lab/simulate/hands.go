@@ -16,7 +16,7 @@ import (
 
 // hands says how the processes of an application submit what brings its nodes, where the sidecar is an operator.
 type hands struct {
-	How   string // "": as they should; old, never, dies, slow, slips, moves, longer, forges
+	How   string // "": as they should; old, never, dies, slow, slips, moves, longer, forges, leaves
 	Times int    // so often; 0: always
 }
 
@@ -27,7 +27,7 @@ func parseHands(text string) (h hands, err error) {
 		h.Times, err = strconv.Atoi(times)
 	}
 	switch how {
-	case "old", "never", "dies", "slow", "slips", "moves", "longer", "forges":
+	case "old", "never", "dies", "slow", "slips", "moves", "longer", "forges", "leaves":
 		return h, err
 	}
 	return h, fmt.Errorf("hands: %q", how)
@@ -85,13 +85,16 @@ func (s *Sidecar) submit(p *slurmsim.Process, owner slurmctl.Job, how string, fi
 		p.Sleep(2 * time.Second) // until Slurm starts it
 	case "longer":
 		first.Request.TimeLimit = 5 * time.Hour
-	case "slips", "forges":
+	case "slips", "forges", "leaves":
 		if slips := first.Request; slips.Reservation != "" {
 			slips.TimeLimit, slips.ExpandJob = 5*time.Hour, 0
-			if slips.Name += "9"; how == "slips" {
+			if slips.Name += "9"; how != "forges" {
 				slips.Name, slips.Comment = how, ""
 			}
-			_, _ = s.Cluster.Client(user).Allocate(context.Background(), slips) // if it is refused, others were faster
+			k, _ := s.Cluster.Client(user).Allocate(context.Background(), slips) // if it is refused, others were faster
+			if how != "slips" {
+				_ = s.Cluster.Client(user).UpdateJob(context.Background(), k.ID, slurmctl.JobUpdate{Reservation: new(string)})
+			}
 		}
 	}
 	ctx, cancel := s.Cluster.WithTimeout(context.Background(), time.Duration(first.Seconds)*time.Second)

@@ -166,7 +166,7 @@ func Storm(seed uint64) string {
 		o := &storming{Rand: rand.New(rand.NewPCG(seed, 37))}
 		head = append(head, "operator")
 		for i := range g.lines {
-			if how := o.pick("", "", "old", "never:1", "never:2", "dies:1", "dies", "slow:1", "slips:1", "longer:1", "forges:1"); how != "" && strings.HasPrefix(g.lines[i].text, "submit ") {
+			if how := o.pick("", "", "old", "never:1", "never:2", "dies:1", "dies", "slow:1", "slips:1", "longer:1", "forges:1", "leaves:1"); how != "" && strings.HasPrefix(g.lines[i].text, "submit ") {
 				g.lines[i].text += " hands=" + how
 			}
 		}

@@ -58,7 +58,7 @@ func unsettled(c *state.Core) bool {
 	case talk.Changing(c), c.Snapshot == nil, c.LastErr != nil, c.Planning, c.Looking != nil, c.Stopping, len(c.Work.Pending) > 0:
 	case p.Polling, p.AtNodes, p.Urgent, p.Waiting >= 0, p.Pause > 0, !c.NextCycle.Equal(p.Begun.Add(c.Config.PollInterval)):
 	case q.Refitted, !q.Acted.Before(p.Begun):
-	case len(c.Intruders) > 0, len(c.Leaks) > 0, len(c.Unwilling) > 0, c.Power.On:
+	case len(c.Intruders) > 0, len(c.Opened) > 0, len(c.Leaks) > 0, len(c.Unwilling) > 0, c.Power.On:
 	default:
 		for _, j := range c.Active {
 			if moves(c, j) {

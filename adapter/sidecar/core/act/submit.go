@@ -8,6 +8,7 @@ import (
 
 	"github.com/evoslurm/evoslurm/adapter/api"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/follow"
+	"github.com/evoslurm/evoslurm/adapter/sidecar/core/hold"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/msg"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/state"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/store/row"
@@ -65,6 +66,7 @@ func submit(c *state.Core, j *state.Job, g msg.Grow, args state.Args) {
 		return
 	}
 	g.Opens = true
+	args.Begun = c.Now
 	c.Ask(j, "", state.KindOpen, msg.Task{Command: g}, args)
 }
 
@@ -73,6 +75,9 @@ func SettleOpen(c *state.Core, j *state.Job, p *state.Pending, o msg.Outcome) {
 	got, _ := o.Result.(msg.Grown)
 	g := state.CommandOf[msg.Grow](p)
 	usedHold(c, g, got)
+	if o.Err == nil {
+		hold.Opened(c, j, g, p.Args.Begun)
+	}
 	switch {
 	case o.Err != nil:
 		j.Failed("opening its hold", o.Err, c.Now, c.Wall)

@@ -43,13 +43,13 @@ func endBeside(c *state.Core, what string, how msg.Cancel) bool {
 }
 
 // MayBring reports whether a Slurm job with the name of an expander of j may really be an expander. Any
-// user can use such a name. In a hold that was open to the user, an unknown one must be as the sidecar asks for it.
+// user can use such a name. An unknown one in a hold, or from one that was open to the user, must be as the sidecar asks for it.
 func MayBring(c *state.Core, r *slurmctl.Job, j *state.Job) bool {
 	if r.UID != j.UID || plan.IsSelf(c, r) {
 		return plan.IsSelf(c, r)
 	}
 	_, held := state.ParseHoldName(r.Reservation)
-	if !held || !j.Mode.AsksJob || c.Owner(r.ID) == j || r.State == slurmctl.Pending {
+	if !held && c.OpenedFor(j.BaseID()) == nil || !j.Mode.AsksJob || c.Owner(r.ID) == j || r.State == slurmctl.Pending {
 		return true
 	}
 	q := slurmctl.AllocateRequest{Partition: slurm.PartitionOf(j), Account: j.Account, QOS: j.QOS}

@@ -55,6 +55,7 @@ func nameHolds(c *state.Core) {
 			c.HoldNames[k] = h.Name
 		}
 	}
+	noteClosed(c)
 	book(c)
 }
 

@@ -5,6 +5,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/adopt"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/follow"
@@ -24,7 +25,8 @@ import (
 //
 // Where a process of the job submits its expanders, a hold to grow in is open to the job's user for longer, and at
 // moments that the user chooses. A job that slips in then is cancelled: otherwise it could have the nodes past the
-// queue, and for longer than the job may.
+// queue, and for longer than the job may. Slurm lets users take their running jobs out of a reservation, so what counts is
+// that it began on the hold's nodes while the hold was open.
 
 // refersTo reports whether a Slurm job asks for a reservation, perhaps among others.
 func refersTo(r *slurmctl.Job, name string) bool {
@@ -67,6 +69,7 @@ func WatchIntruders(c *state.Core, s *state.Snapshot) {
 		}
 	}
 	sendIntruders(c, s)
+	sendLeft(c, s)
 	for _, id := range slices.Sorted(maps.Keys(c.Intruders)) {
 		if in := c.Intruders[id]; in.Job != nil {
 			in.Job.Remark(in.Text)
@@ -93,7 +96,7 @@ func sendIntruders(c *state.Core, s *state.Snapshot) {
 // isFor reports whether a hold is for a Slurm job, as far as the core knows. If an evolving job refers to the wrong one
 // of several holds, mirror and act correct that, unless it slipped in.
 func isFor(c *state.Core, own state.OwnName, r *slurmctl.Job) bool {
-	j := c.ByID[own.Job]
+	j := holder(c, own.Job)
 	if k := c.Owner(r.ID); k != nil && !plan.IsExpander(c, r) {
 		return k == j || r.State == slurmctl.Pending || !slippedIn(c, j, own.Step, r)
 	}
@@ -110,7 +113,7 @@ func isFor(c *state.Core, own state.OwnName, r *slurmctl.Job) bool {
 
 // sendAway takes a Slurm job out of a hold that is not for it.
 func sendAway(c *state.Core, s *state.Snapshot, r *slurmctl.Job, name string, own state.OwnName) {
-	j, rest, runs := c.ByID[own.Job], otherReservations(r, name), r.State != slurmctl.Pending
+	j, rest, runs := holder(c, own.Job), otherReservations(r, name), r.State != slurmctl.Pending
 	slipped := runs && slippedIn(c, j, own.Step, r)
 	if _, known := c.Intruders[r.ID]; !known {
 		what := "it is taken out of it"
@@ -148,6 +151,53 @@ func sendAway(c *state.Core, s *state.Snapshot, r *slurmctl.Job, name string, ow
 // slippedIn reports whether a running job can be in a hold of j only because it was open to the user for an expander.
 func slippedIn(c *state.Core, j *state.Job, step int, r *slurmctl.Job) bool {
 	return j != nil && j.Mode.AsksJob && r.UID == j.UID && !c.HoldsOpen && !state.Hold{Job: j, Step: step}.ToStartIn()
+}
+
+// holder returns the job that a hold is for, also if it has ended since the hold was opened to its user.
+func holder(c *state.Core, id slurmctl.JobID) *state.Job {
+	if j := c.ByID[id]; j != nil {
+		return j
+	}
+	return c.OpenedFor(id)
+}
+
+// Opened records that a growth's hold is open to its job's user, since a time at the earliest.
+func Opened(c *state.Core, j *state.Job, g msg.Grow, since time.Time) {
+	c.Opened[g.Name] = state.Opening{Job: j, Hold: g.Hold, Nodes: c.Reservations[g.Hold].Nodes, Since: since.Truncate(time.Second)} // as Slurm counts
+}
+
+// noteClosed records which holds are closed again, or gone.
+func noteClosed(c *state.Core) {
+	for name, o := range c.Opened {
+		if o.Until.IsZero() && !slices.Contains(c.Reservations[o.Hold].Users, o.Job.User) {
+			o.Until = c.Now
+			c.Opened[name] = o
+		}
+	}
+}
+
+// sendLeft cancels jobs that slipped into an open hold, and that their user took out of it before a poll.
+func sendLeft(c *state.Core, s *state.Snapshot) {
+	for _, name := range slices.Sorted(maps.Keys(c.Opened)) {
+		o := c.Opened[name]
+		own, _ := state.ParseHoldName(o.Hold)
+		found, acts := false, o.Job.Busy || o.Job.Touched.After(s.Taken) // its expander may have left the hold in order
+		for i := range s.Jobs {
+			if r := &s.Jobs[i]; leftHold(c, o, r) && !(acts && plan.IsExpander(c, r)) && slippedIn(c, o.Job, own.Step, r) {
+				found = true
+				sendAway(c, s, r, o.Hold, own)
+			}
+		}
+		if !found && !acts && !o.Until.IsZero() && c.Passed(s.Taken, o.Until) {
+			delete(c.Opened, name)
+		}
+	}
+}
+
+// leftHold reports whether a job that is not the hold's own began on its nodes while it was open.
+func leftHold(c *state.Core, o state.Opening, r *slurmctl.Job) bool {
+	return r.State != slurmctl.Pending && !r.Ended() && r.State != slurmctl.Completing && c.Owner(r.ID) != o.Job && !refersTo(r, o.Hold) &&
+		!r.StartTime.Before(o.Since) && (o.Until.IsZero() || !r.StartTime.After(o.Until)) && len(msg.Common(o.Nodes, r.NodeList)) > 0
 }
 
 // SettleSendAway is called when an intruder was taken out of a hold, or when that failed.

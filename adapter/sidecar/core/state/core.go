@@ -121,6 +121,7 @@ type Holds struct {
 	Unwilling    map[string]bool                 // holds that Slurm refuses to change, to be recreated
 	HoldsOpen    bool                            // see cannotClose
 	Intruders    map[slurmctl.JobID]Intrusion    // jobs in holds that are for other jobs
+	Opened       map[string]Opening              // by the name of the expander to come, until a poll has shown who came in
 	Delays       delays                          // stock jobs that holds keep from starting
 	Ledger       map[string]*Booked              // rows of the holds that are there, by name
 	LastHold     int64                           // highest ID of a row
@@ -147,7 +148,7 @@ func New(site msg.Site, cfg config.Config, strategy msg.Strategy, now time.Time)
 		Jobs: Jobs{ByID: map[slurmctl.JobID]*Job{}, Coming: map[slurmctl.JobID]uint32{}, Refused: map[slurmctl.JobID]Refused{},
 			Known: map[slurmctl.JobID]row.Known{}, Scripts: map[slurmctl.JobID]*Script{}, Asked: map[slurmctl.JobID]*RequestRead{}, Unsaved: map[*Job]bool{}, Aside: map[slurmctl.JobID]msg.Aside{}},
 		Holds: Holds{Reservations: map[string]slurmctl.Reservation{}, StuckHolds: map[string]slurmctl.Reservation{}, HeldSince: map[string]time.Time{}, HoldNames: map[HoldKey]string{},
-			HoldChanged: map[string]time.Time{}, Ledger: map[string]*Booked{}, Unwilling: map[string]bool{}, Intruders: map[slurmctl.JobID]Intrusion{},
+			HoldChanged: map[string]time.Time{}, Ledger: map[string]*Booked{}, Unwilling: map[string]bool{}, Intruders: map[slurmctl.JobID]Intrusion{}, Opened: map[string]Opening{},
 			Delays: delays{Jobs: map[slurmctl.JobID]*HeldUp{}, Distrusted: map[uint32]time.Time{}, Late: map[slurmctl.JobID]*row.Delay{}}},
 	}
 	c.Log.C = c

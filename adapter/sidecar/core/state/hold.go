@@ -142,6 +142,24 @@ type Intrusion struct {
 	Text string
 }
 
+// Opening is a time during which a hold is open to the user of a job whose process submits an expander.
+type Opening struct {
+	Job          *Job
+	Hold         string
+	Nodes        []string
+	Since, Until time.Time // Until is zero while it is open
+}
+
+// OpenedFor returns the job of a number if a hold of it is or was lately open to its user, or nil.
+func (h *Holds) OpenedFor(id slurmctl.JobID) *Job {
+	for _, o := range h.Opened {
+		if o.Job.BaseID() == id {
+			return o.Job
+		}
+	}
+	return nil
+}
+
 // Keeping holds how many nodes a hold keeps from others.
 type Keeping struct {
 	Job   *Job

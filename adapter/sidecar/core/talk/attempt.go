@@ -153,7 +153,7 @@ func CopyAll(c *state.Core) *state.Core {
 		n.ByID[id] = cmp.Or(copies[j], j)
 	}
 	n.Holds = state.Holds{Reservations: maps.Clone(c.Reservations), StuckHolds: maps.Clone(c.StuckHolds), HeldSince: maps.Clone(c.HeldSince), Ours: slices.Clone(c.Ours),
-		HoldNames: maps.Clone(c.HoldNames), HoldChanged: maps.Clone(c.HoldChanged), Unwilling: maps.Clone(c.Unwilling), HoldsOpen: c.HoldsOpen, Intruders: maps.Clone(c.Intruders), Delays: c.Delays.Copied()}
+		HoldNames: maps.Clone(c.HoldNames), HoldChanged: maps.Clone(c.HoldChanged), Unwilling: maps.Clone(c.Unwilling), HoldsOpen: c.HoldsOpen, Intruders: maps.Clone(c.Intruders), Opened: maps.Clone(c.Opened), Delays: c.Delays.Copied()}
 	n.Pressing = c.Pressing
 	n.Work = state.NewWork()
 	return n
