@@ -13,10 +13,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/evoslurm/evoslurm/internal/must"
 	"github.com/evoslurm/evoslurm/adapter/api"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/msg"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/systemd"
+	"github.com/evoslurm/evoslurm/internal/must"
 	"github.com/evoslurm/evoslurm/slurmctl"
 )
 
@@ -85,7 +85,7 @@ func (s *standIn) live(kind string, until func(message string) bool) (messages, 
 			return messages, text.String(), cmd.ProcessState
 		default:
 		}
-		must.OK(s.t, s.socket.SetReadDeadline(time.Now().Add(100 * time.Millisecond)))
+		must.OK(s.t, s.socket.SetReadDeadline(time.Now().Add(100*time.Millisecond)))
 		n, err := s.socket.Read(b)
 		switch message := string(b[:n]); {
 		case err == nil:

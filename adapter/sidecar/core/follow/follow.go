@@ -57,24 +57,29 @@ func Follow(c *state.Core, s *state.Snapshot) {
 		case r.State == slurmctl.Configuring:
 			configures(c, s, j)
 		default:
-			if j.Ending = false; beganAgain(c, j, r) {
-				requeued(c, j)
-				adopt.Again(c, j)
-			}
-			changed := observeHeld(c, s, j)
-			switch {
-			case !j.Runs():
-				Began(c, s, j, r)
-			case j.Doubtful && changed:
-				if step := adopt.RecoverStep(c, s, j); step > j.Step {
-					j.LedOn()
-					correct(c, j, step, "another sidecar has led it on since the database was copied")
-				}
-			}
-			j.Believed()
-			followSuspension(c, s, j)
+			followRunning(c, s, j, r)
 		}
 	}
+}
+
+// followRunning follows a job that runs in Slurm.
+func followRunning(c *state.Core, s *state.Snapshot, j *state.Job, r *slurmctl.Job) {
+	if j.Ending = false; beganAgain(c, j, r) {
+		requeued(c, j)
+		adopt.Again(c, j)
+	}
+	changed := observeHeld(c, s, j)
+	switch {
+	case !j.Runs():
+		Began(c, s, j, r)
+	case j.Doubtful && changed:
+		if step := adopt.RecoverStep(c, s, j); step > j.Step {
+			j.LedOn()
+			correct(c, j, step, "another sidecar has led it on since the database was copied")
+		}
+	}
+	j.Believed()
+	followSuspension(c, s, j)
 }
 
 // beganAgain reports whether a running job was requeued, and started, without being seen in the queue: while no sidecar
