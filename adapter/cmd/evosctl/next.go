@@ -118,6 +118,13 @@ func (n *next) wait(ctx context.Context, client *api.Client, job uint32, release
 			say("step %d has ended already, the job is at step %d (evaluate what evosctl next prints, and EVO_STEP is right)", step, a.Step)
 		}
 	}
+	unlock, waited := injob.EndAlone(ctx, client.Address(), job)
+	defer unlock()
+	if waited {
+		if a, err = injob.Present(ctx, client, job); err != nil || a.Done {
+			return a, err
+		}
+	}
 	req := api.NextRequest{From: from, Release: release}
 	if from < a.Step {
 		b, err := client.Next(ctx, job, req)

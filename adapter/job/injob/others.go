@@ -17,7 +17,7 @@ import (
 )
 
 // A job may have several followers. The one that ends a step, or answers an offer, meets the others
-// as evosctl next does: nodes are given back once all have drained them. Only one does so at a
+// as evosctl next does: nodes are given back once all have drained them. Only one process does so at a
 // time, under a lock; for the others that intended to, nothing is left to do.
 
 // lockPause is between looks at a lock that another holds.
@@ -50,37 +50,52 @@ func (f *follower) drainEverywhere(nodes []string, limit time.Duration, req meet
 	}()
 }
 
-func (f *follower) lockPath(what string) string {
-	return filepath.Join(meetDir(), fmt.Sprint(what, "-", meetName(f.address, f.Allocation.Job), "lock"))
+func lockPath(what, address string, job uint32) string {
+	return filepath.Join(meetDir(), fmt.Sprint(what, "-", meetName(address, job), "lock"))
 }
 
-// alone waits until no other follower of the job does the same, and excludes them until unlock is
+// alone waits until no other process of the job does the same, and excludes them until unlock is
 // called or this process ends. Without a lock, e.g. for lack of space, all do it.
 func (f *follower) alone(what string) (unlock func()) {
+	unlock, _ = alone(f.ctx, lockPath(what, f.address, f.Allocation.Job))
+	return unlock
+}
+
+// EndAlone waits until no follower of the job on this machine ends a step, and keeps them from it until unlock is called. It
+// reports whether it waited: then the step may have ended. Without followers, it does nothing.
+func EndAlone(ctx context.Context, address string, job uint32) (unlock func(), waited bool) {
+	if !Followed(address, job) {
+		return func() {}, false
+	}
+	return alone(ctx, lockPath("step", address, job))
+}
+
+func alone(ctx context.Context, path string) (unlock func(), waited bool) {
 	if meetDir() == "" {
-		return func() {}
+		return func() {}, false
 	}
-	file, err := os.OpenFile(f.lockPath(what), os.O_CREATE|os.O_RDWR|unix.O_NOFOLLOW, 0o600)
+	file, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR|unix.O_NOFOLLOW, 0o600)
 	if err != nil {
-		return func() {}
+		return func() {}, false
 	}
-	for f.ctx.Err() == nil {
+	for ctx.Err() == nil {
 		err := unix.Flock(int(file.Fd()), unix.LOCK_EX|unix.LOCK_NB)
 		if !errors.Is(err, unix.EWOULDBLOCK) && !errors.Is(err, unix.EINTR) {
 			break
 		}
+		waited = true
 		time.Sleep(lockPause)
 	}
 	unlock = sync.OnceFunc(func() { file.Close() })
-	context.AfterFunc(f.ctx, unlock)
-	return unlock
+	context.AfterFunc(ctx, unlock)
+	return unlock, waited
 }
 
 // leave has the follower be met no more; the last one takes the locks away.
 func (f *follower) leave(l net.Listener) {
 	l.Close()
 	if meetDir() != "" && len(f.others()) == 0 {
-		os.Remove(f.lockPath("step"))
-		os.Remove(f.lockPath("offer"))
+		os.Remove(lockPath("step", f.address, f.Allocation.Job))
+		os.Remove(lockPath("offer", f.address, f.Allocation.Job))
 	}
 }

@@ -133,7 +133,7 @@ func TestFollowTogetherOffer(t *testing.T) {
 	}
 }
 
-// A follower that waits for the lock of one that is killed ends the step itself.
+// A follower that waits for the lock of one that is killed ends the step itself; evosctl next waits like it.
 func TestFollowLock(t *testing.T) {
 	f := &follower{address: "test:" + t.TempDir()}
 	var cancel context.CancelFunc
@@ -153,5 +153,17 @@ func TestFollowLock(t *testing.T) {
 		(<-got)()
 	}
 	unlock()
-	os.Remove(f.lockPath("step"))
+	if _, waited := EndAlone(t.Context(), f.address, 0); waited {
+		t.Error("it waited without a follower")
+	}
+	l, _, err := listenForSteps(f.address, 0, "1")
+	must.OK(t, err)
+	defer l.Close()
+	unlock = g.alone("step")
+	time.AfterFunc(3*lockPause, unlock)
+	end, waited := EndAlone(t.Context(), f.address, 0)
+	if end(); !waited {
+		t.Error("it ended a step at the same time as a follower")
+	}
+	os.Remove(lockPath("step", f.address, 0))
 }
