@@ -38,7 +38,7 @@ func (j *Job) UndoChange() *Restorable {
 
 // Written records that Slurm has the changed request.
 func (j *Job) Written(u slurmctl.JobUpdate) {
-	j.Unwritten, j.Undo, j.Record.Comment = false, nil, *u.Comment
+	j.Unwritten, j.Undo, j.Record.Comment, j.SeenComment = false, nil, *u.Comment, "" // even one seen before is searched: slurmctld may lose this one
 	Wrote(&j.Record, u)
 }
 
