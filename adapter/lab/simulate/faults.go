@@ -28,6 +28,7 @@ func (h *history) anyhow(q slurmsim.Command) slurmsim.Fault {
 	for _, name := range []string{q.Name, ""} {
 		if coming := h.fault[name]; len(coming) > 0 && (name != "" || q.Changes()) {
 			h.fault[name] = coming[1:]
+			h.calmFrom = max(h.calmFrom, h.s.Cluster.Elapsed()+time.Minute) // it may come long after the storm
 			return coming[0]
 		}
 	}
