@@ -24,7 +24,7 @@ func TestDatabase(t *testing.T) {
 		spoil, mend func(dir string) error
 	}{
 		{"full for a while", func(dir string) {
-			s.must(syscall.Mount("tmpfs", dir, "tmpfs", 0, "size=2m"))
+			s.must(syscall.Mount("tmpfs", dir, "tmpfs", 0, "size=4m"))
 			t.Cleanup(func() { syscall.Unmount(dir, syscall.MNT_DETACH) })
 		}, func(dir string) error { // a file that takes all that is left
 			fill, err := os.Create(dir + "/fill")
