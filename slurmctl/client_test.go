@@ -326,7 +326,7 @@ func TestFence(t *testing.T) {
 		t.Errorf("fenced %q", fenced)
 	}
 	ran, err := os.ReadFile(filepath.Join(c.Dir, "ran"))
-	if want := "ran delete ReservationName=yes\nran --all --oneliner show reservation\n"; err != nil || string(ran) != want {
+	if want := "ran delete ReservationName=yes\nran --verbose --all --oneliner show reservation\n"; err != nil || string(ran) != want {
 		t.Errorf("ran %q (%v), want %q", ran, err, want)
 	}
 	c.Fence = func(argv []string) ([]string, error) { return []string{"/bin/sh", "-c", "kill -ALRM $$"}, nil }
