@@ -25,7 +25,7 @@ import (
 // ended.
 func Restore(c *state.Core, books msg.Books) {
 	c.Work.Last, c.LastRow = books.LastIntent, books.LastRow
-	c.RestoreLedger(books)
+	restoreLedger(c, books)
 	for _, a := range books.Aside {
 		c.Aside[a.Job] = a
 	}
@@ -70,6 +70,22 @@ func Restore(c *state.Core, books msg.Books) {
 		c.Emit(msg.Settle{Intent: i.ID, At: c.Now, Err: "the sidecar stopped in the middle"})
 	}
 	c.Event(nil, "sidecar started", map[string]any{"version": c.Site.Version, "jobs": len(books.Active)})
+}
+
+// restoreLedger takes over the rows of holds that were there, and of jobs that waited, when the sidecar stopped.
+func restoreLedger(c *state.Core, books msg.Books) {
+	c.LastHold = books.LastHold
+	for _, h := range books.Holds {
+		c.In(&h.Planned, &h.Made, &h.Changed, &h.Begun, &h.Counted)
+		c.Ledger[h.Name] = &state.Booked{Hold: h, Size: h.Nodes}
+		if h.Cause == row.CauseNotMade {
+			c.Ledger[h.Name].Size = 0
+		}
+	}
+	for _, d := range books.Delays {
+		c.In(&d.Submitted, &d.Since, &d.Could)
+		c.Delays.Late[slurmctl.JobID(d.SlurmID)] = &d
+	}
 }
 
 // restored returns a job of the database with its plan and its past steps.

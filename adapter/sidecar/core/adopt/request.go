@@ -130,7 +130,7 @@ func ReadScript(c *state.Core, r *slurmctl.Job) state.Script {
 	if read.Known || !c.Reached(c.Now, read.Again) || c.Work.Keys[key] {
 		return *read
 	}
-	if !c.RoomForScript(r.UID) {
+	if !roomForScript(c, r.UID) {
 		c.Work.PutOff = true
 		return *read
 	}
@@ -138,6 +138,24 @@ func ReadScript(c *state.Core, r *slurmctl.Job) state.Script {
 		c.Scripts[id] = read
 	}
 	return state.Script{}
+}
+
+// scriptsAtOnce is how many scripts are read at once.
+const scriptsAtOnce = 2
+
+// roomForScript does what RoomToRead does for a script, which may have megabytes: two are read at once, in
+// turns one per user.
+func roomForScript(c *state.Core, uid uint32) bool {
+	scripts, own := 0, 0
+	for id, r := range c.Work.Reads {
+		if c.Work.Pending[id].Kind != state.KindScript {
+			continue
+		}
+		if scripts++; r.UID == uid {
+			own++
+		}
+	}
+	return scripts < scriptsAtOnce && (own == 0 || !c.Work.InTurns) && c.RoomToRead(uid)
 }
 
 // SettleScript records what a job's script asks for.

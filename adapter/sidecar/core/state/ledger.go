@@ -5,7 +5,6 @@ import (
 
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/msg"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/store/row"
-	"github.com/evoslurm/evoslurm/slurmctl"
 )
 
 // Booked is the row of a hold while the hold is there, and until its last seconds are counted.
@@ -35,22 +34,6 @@ func (b *Booked) Within(since, until time.Time) time.Duration {
 
 // SaveHold saves the row of a hold.
 func (c *Core) SaveHold(b *Booked) { c.Emit(msg.SaveHold{b.Hold}) }
-
-// RestoreLedger takes over the rows of holds that were there, and of jobs that waited, when the sidecar stopped.
-func (c *Core) RestoreLedger(books msg.Books) {
-	c.LastHold = books.LastHold
-	for _, h := range books.Holds {
-		c.In(&h.Planned, &h.Made, &h.Changed, &h.Begun, &h.Counted)
-		c.Ledger[h.Name] = &Booked{Hold: h, Size: h.Nodes}
-		if h.Cause == row.CauseNotMade {
-			c.Ledger[h.Name].Size = 0
-		}
-	}
-	for _, d := range books.Delays {
-		c.In(&d.Submitted, &d.Since, &d.Could)
-		c.Delays.Late[slurmctl.JobID(d.SlurmID)] = &d
-	}
-}
 
 // Promised records the open promise that the database has.
 func (p *Promise) Promised(open row.Promise) { p.Open = open }

@@ -25,9 +25,8 @@ const (
 	usersAtOnce = 64
 	newcomers   = 16
 	// While slurmctld takes longer than slowAnswer, a user has userReads scripts and requests read at once.
-	slowAnswer    = 3 * time.Second
-	userReads     = 2
-	scriptsAtOnce = 2
+	slowAnswer = 3 * time.Second
+	userReads  = 2
 	// chorePause is the least time between two chores (far holds, and the plan's mirror): after each, slurmctld's
 	// scheduler holds the locks.
 	chorePause = 250 * time.Millisecond
@@ -90,21 +89,6 @@ func (c *Core) RoomToRead(uid uint32) bool {
 		}
 	}
 	return len(w.Reads) < atOnce/2 && own < userReads
-}
-
-// RoomForScript does what RoomToRead does for a script, which may have megabytes: two are read at once, in
-// turns one per user.
-func (c *Core) RoomForScript(uid uint32) bool {
-	scripts, own := 0, 0
-	for id, r := range c.Work.Reads {
-		if c.Work.Pending[id].Kind != KindScript {
-			continue
-		}
-		if scripts++; r.UID == uid {
-			own++
-		}
-	}
-	return scripts < scriptsAtOnce && (own == 0 || !c.Work.InTurns) && c.RoomToRead(uid)
 }
 
 // ReadsSlowly reports whether the last poll, or a read that is under way, shows that slurmctld is slow.
