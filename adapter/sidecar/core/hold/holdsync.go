@@ -71,6 +71,7 @@ func ForgetHold(c *state.Core, name string) {
 		b.GivenUp, b.Refused = true, c.Unwilling[name]
 	}
 	c.HoldChanged[name] = c.Now
+	noteGivenUp(c, name)
 	delete(c.Reservations, name)
 	delete(c.HeldSince, name)
 	delete(c.Unwilling, name)

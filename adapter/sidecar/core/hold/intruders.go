@@ -161,16 +161,42 @@ func holder(c *state.Core, id slurmctl.JobID) *state.Job {
 	return c.OpenedFor(id)
 }
 
-// Opened records that a growth's hold is open to its job's user, since a time at the earliest.
+// Opened records that a growth's hold is open to its job's user, since a time at the earliest. On nodes that are held only from
+// now on, others may have begun in the same second, as Slurm counts.
 func Opened(c *state.Core, j *state.Job, g msg.Grow, since time.Time) {
-	c.Opened[g.Name] = state.Opening{Job: j, Hold: g.Hold, Nodes: c.Reservations[g.Hold].Nodes, Since: since.Truncate(time.Second)} // as Slurm counts
+	o := state.Opening{Job: j, Hold: g.Hold, Nodes: c.Reservations[g.Hold].Nodes, Since: since.Truncate(time.Second)}
+	if g.HoldBegins {
+		o.Since = o.Since.Add(time.Second)
+	}
+	c.Opened[g.Name] = o
 }
 
-// noteClosed records which holds are closed again, or gone.
+// noteClosed records since when jobs may begin on the nodes of opened holds in another way, as Slurm counts. Where that is
+// not known, no job counts as one that slipped in: none may suffer for another one.
 func noteClosed(c *state.Core) {
 	for name, o := range c.Opened {
-		if o.Until.IsZero() && !slices.Contains(c.Reservations[o.Hold].Users, o.Job.User) {
-			o.Until = c.Now
+		r, there := c.Reservations[o.Hold]
+		switch {
+		case !o.Until.IsZero():
+			continue
+		case !there:
+			o.Until = o.Since // it ended, or somebody deleted it
+		case len(msg.Without(o.Nodes, o.Job.Nodes())) == 0:
+			o.Until = c.Now.Truncate(time.Second) // the job has them, and may free them at once
+		case !slices.Contains(r.Users, o.Job.User):
+			o.Until = c.Now.Truncate(time.Second).Add(time.Second) // it is closed, and keeps the nodes
+		default:
+			continue
+		}
+		c.Opened[name] = o
+	}
+}
+
+// noteGivenUp records that the sidecar has given up a hold, perhaps an opened one.
+func noteGivenUp(c *state.Core, hold string) {
+	for name, o := range c.Opened {
+		if o.Hold == hold && o.Until.IsZero() {
+			o.Until = c.Now.Truncate(time.Second)
 			c.Opened[name] = o
 		}
 	}
@@ -178,6 +204,7 @@ func noteClosed(c *state.Core) {
 
 // sendLeft cancels jobs that slipped into an open hold, and that their user took out of it before a poll.
 func sendLeft(c *state.Core, s *state.Snapshot) {
+	noteClosed(c)
 	for _, name := range slices.Sorted(maps.Keys(c.Opened)) {
 		o := c.Opened[name]
 		own, _ := state.ParseHoldName(o.Hold)
@@ -197,7 +224,7 @@ func sendLeft(c *state.Core, s *state.Snapshot) {
 // leftHold reports whether a job that is not the hold's own began on its nodes while it was open.
 func leftHold(c *state.Core, o state.Opening, r *slurmctl.Job) bool {
 	return r.State != slurmctl.Pending && !r.Ended() && r.State != slurmctl.Completing && c.Owner(r.ID) != o.Job && !refersTo(r, o.Hold) &&
-		!r.StartTime.Before(o.Since) && (o.Until.IsZero() || !r.StartTime.After(o.Until)) && len(msg.Common(o.Nodes, r.NodeList)) > 0
+		!r.StartTime.Before(o.Since) && (o.Until.IsZero() || r.StartTime.Before(o.Until)) && len(msg.Common(o.Nodes, r.NodeList)) > 0
 }
 
 // SettleSendAway is called when an intruder was taken out of a hold, or when that failed.

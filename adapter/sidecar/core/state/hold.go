@@ -147,7 +147,7 @@ type Opening struct {
 	Job          *Job
 	Hold         string
 	Nodes        []string
-	Since, Until time.Time // Until is zero while it is open
+	Since, Until time.Time // Until is zero while it is open; then, what began before that slipped in
 }
 
 // OpenedFor returns the job of a number if a hold of it is or was lately open to its user, or nil.
