@@ -161,14 +161,9 @@ func holder(c *state.Core, id slurmctl.JobID) *state.Job {
 	return c.OpenedFor(id)
 }
 
-// Opened records that a growth's hold is open to its job's user, since a time at the earliest. On nodes that are held only from
-// now on, others may have begun in the same second, as Slurm counts.
+// Opened records that a growth's hold is open to its job's user, since a time at the earliest.
 func Opened(c *state.Core, j *state.Job, g msg.Grow, since time.Time) {
-	o := state.Opening{Job: j, Hold: g.Hold, Nodes: c.Reservations[g.Hold].Nodes, Since: since.Truncate(time.Second)}
-	if g.HoldBegins {
-		o.Since = o.Since.Add(time.Second)
-	}
-	c.Opened[g.Name] = o
+	c.Opened[g.Name] = state.Opening{Job: j, Hold: g.Hold, Nodes: c.Reservations[g.Hold].Nodes, Since: since.Truncate(time.Second)} // as Slurm counts
 }
 
 // noteClosed records since when jobs may begin on the nodes of opened holds in another way, as Slurm counts. Where that is
