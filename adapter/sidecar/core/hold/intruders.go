@@ -161,9 +161,14 @@ func holder(c *state.Core, id slurmctl.JobID) *state.Job {
 	return c.OpenedFor(id)
 }
 
-// Opened records that a growth's hold is open to its job's user, since a time at the earliest.
+// Opened records that a growth's hold is open to its job's user, since a time at the earliest. Slurm counts in seconds, by a
+// clock that may be a little behind. Nobody else can have begun on held nodes just before.
 func Opened(c *state.Core, j *state.Job, g msg.Grow, since time.Time) {
-	c.Opened[g.Name] = state.Opening{Job: j, Hold: g.Hold, Nodes: c.Reservations[g.Hold].Nodes, Since: since.Truncate(time.Second)} // as Slurm counts
+	since = since.Truncate(time.Second)
+	if !g.HoldBegins {
+		since = since.Add(-state.ClockSlack)
+	}
+	c.Opened[g.Name] = state.Opening{Job: j, Hold: g.Hold, Nodes: c.Reservations[g.Hold].Nodes, Since: since}
 }
 
 // noteClosed records since when jobs may begin on the nodes of opened holds in another way, as Slurm counts. Where that is
