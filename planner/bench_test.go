@@ -6,8 +6,8 @@ import (
 	"testing"
 
 	"github.com/evoslurm/evoslurm/adapter/lab/workload"
-	"github.com/evoslurm/evoslurm/internal/must"
 	"github.com/evoslurm/evoslurm/planner"
+	"github.com/evoslurm/evoslurm/slurmctl/slurmtest/must"
 )
 
 // queue returns n jobs of 5 steps, each 500–3600 s and 1–75 % of the nodes, all submitted at second

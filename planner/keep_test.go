@@ -8,8 +8,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
-	"github.com/evoslurm/evoslurm/internal/must"
 	"github.com/evoslurm/evoslurm/planner/internal/plannertest"
+	"github.com/evoslurm/evoslurm/slurmctl/slurmtest/must"
 )
 
 // once is a strategy that counts its calls and should be called once per pool.

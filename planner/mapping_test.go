@@ -9,9 +9,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
-	"github.com/evoslurm/evoslurm/internal/must"
 	"github.com/evoslurm/evoslurm/planner/internal/exact"
 	"github.com/evoslurm/evoslurm/planner/internal/plannertest"
+	"github.com/evoslurm/evoslurm/slurmctl/slurmtest/must"
 )
 
 func placed(start int64, steps ...Step) Placement { return Placement{Start: start, Steps: steps} }

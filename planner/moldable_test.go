@@ -8,8 +8,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
-	"github.com/evoslurm/evoslurm/internal/must"
 	"github.com/evoslurm/evoslurm/planner/internal/plannertest"
+	"github.com/evoslurm/evoslurm/slurmctl/slurmtest/must"
 )
 
 // moldable returns a job with these profiles.

@@ -5,8 +5,8 @@ import (
 	"testing"
 
 	"github.com/evoslurm/evoslurm/adapter/lab/workload"
-	"github.com/evoslurm/evoslurm/internal/must"
 	"github.com/evoslurm/evoslurm/planner"
+	"github.com/evoslurm/evoslurm/slurmctl/slurmtest/must"
 )
 
 // paperTests returns the first tests of the paper's model with seed 1.

@@ -9,10 +9,10 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
-	"github.com/evoslurm/evoslurm/internal/must"
 	"github.com/evoslurm/evoslurm/planner/internal/exact"
 	"github.com/evoslurm/evoslurm/planner/internal/naive"
 	"github.com/evoslurm/evoslurm/planner/internal/plannertest"
+	"github.com/evoslurm/evoslurm/slurmctl/slurmtest/must"
 )
 
 // TestTwoAppsOneAfterTheOther is the paper's example against Moab (section 2):

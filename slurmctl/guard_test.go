@@ -8,9 +8,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/evoslurm/evoslurm/internal/must"
 	"github.com/evoslurm/evoslurm/slurmctl"
 	"github.com/evoslurm/evoslurm/slurmctl/slurmtest"
+	"github.com/evoslurm/evoslurm/slurmctl/slurmtest/must"
 )
 
 // TestGuard checks that with contrib/job_submit.lua users can expand their own jobs but no other

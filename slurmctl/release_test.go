@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/evoslurm/evoslurm/internal/must"
+	"github.com/evoslurm/evoslurm/slurmctl/slurmtest/must"
 )
 
 // releaseShim is a Slurm of the release that the file "release" names. Its squeue tells in the file

@@ -7,10 +7,10 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/evoslurm/evoslurm/internal/must"
 	"github.com/evoslurm/evoslurm/planner/internal/exact"
 	"github.com/evoslurm/evoslurm/planner/profile"
 	"github.com/evoslurm/evoslurm/planner/timeline"
+	"github.com/evoslurm/evoslurm/slurmctl/slurmtest/must"
 )
 
 // TestGridChangesNothing checks that long queues get the same plan with and without the grid,

@@ -8,12 +8,12 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/evoslurm/evoslurm/internal/must"
 	"github.com/evoslurm/evoslurm/planner/internal/exact"
 	"github.com/evoslurm/evoslurm/planner/internal/naive"
 	"github.com/evoslurm/evoslurm/planner/internal/plannertest"
 	"github.com/evoslurm/evoslurm/planner/paper"
 	"github.com/evoslurm/evoslurm/planner/profile"
+	"github.com/evoslurm/evoslurm/slurmctl/slurmtest/must"
 )
 
 // paperProblem returns one test of the paper's model on 100 nodes.

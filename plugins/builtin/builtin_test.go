@@ -7,10 +7,10 @@ import (
 	"reflect"
 	"testing"
 
-	"github.com/evoslurm/evoslurm/internal/must"
 	"github.com/evoslurm/evoslurm/planner/malleable"
 	"github.com/evoslurm/evoslurm/plugins/strategy"
 	"github.com/evoslurm/evoslurm/plugins/strategytest"
+	"github.com/evoslurm/evoslurm/slurmctl/slurmtest/must"
 )
 
 // bin is the folder of the plugins, built once.

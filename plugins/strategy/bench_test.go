@@ -8,11 +8,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/evoslurm/evoslurm/internal/must"
 	"github.com/evoslurm/evoslurm/planner"
 	"github.com/evoslurm/evoslurm/plugins/builtin"
 	"github.com/evoslurm/evoslurm/plugins/strategy"
 	"github.com/evoslurm/evoslurm/plugins/strategytest"
+	"github.com/evoslurm/evoslurm/slurmctl/slurmtest/must"
 )
 
 // BenchmarkPlan plans 10,000 jobs of 5 steps on 1,000 nodes with noX: in this process, in a

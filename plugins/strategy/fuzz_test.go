@@ -8,10 +8,10 @@ import (
 
 	"google.golang.org/protobuf/proto"
 
-	"github.com/evoslurm/evoslurm/internal/must"
 	"github.com/evoslurm/evoslurm/planner"
 	"github.com/evoslurm/evoslurm/planner/malleable"
 	pb "github.com/evoslurm/evoslurm/plugins/strategypb"
+	"github.com/evoslurm/evoslurm/slurmctl/slurmtest/must"
 )
 
 // asked is a small request with everything: a pinned job, own limits, and nodes that never come

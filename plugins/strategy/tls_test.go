@@ -18,8 +18,8 @@ import (
 	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/credentials/insecure"
 
-	"github.com/evoslurm/evoslurm/internal/must"
 	pb "github.com/evoslurm/evoslurm/plugins/strategypb"
+	"github.com/evoslurm/evoslurm/slurmctl/slurmtest/must"
 )
 
 // TestMutualTLS checks that a plugin, in Go or Python, answers only the process that started it,

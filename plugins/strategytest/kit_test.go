@@ -8,10 +8,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/evoslurm/evoslurm/internal/must"
 	"github.com/evoslurm/evoslurm/planner"
 	"github.com/evoslurm/evoslurm/planner/malleable"
 	"github.com/evoslurm/evoslurm/plugins/strategy"
+	"github.com/evoslurm/evoslurm/slurmctl/slurmtest/must"
 )
 
 // faulty is noX with faulty plans.

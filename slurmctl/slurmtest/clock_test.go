@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/evoslurm/evoslurm/internal/must"
+	"github.com/evoslurm/evoslurm/slurmctl/slurmtest/must"
 )
 
 // TestStepClock checks that daemons, clients, and jobs use the cluster's clock.

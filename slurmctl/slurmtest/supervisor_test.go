@@ -13,7 +13,7 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/evoslurm/evoslurm/internal/must"
+	"github.com/evoslurm/evoslurm/slurmctl/slurmtest/must"
 )
 
 func uid(u User) string { return strconv.FormatUint(uint64(u.UID), 10) }

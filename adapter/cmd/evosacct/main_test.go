@@ -11,7 +11,7 @@ import (
 
 	"github.com/evoslurm/evoslurm/adapter/api"
 	"github.com/evoslurm/evoslurm/adapter/cmd/internal/contribtest"
-	"github.com/evoslurm/evoslurm/internal/must"
+	"github.com/evoslurm/evoslurm/slurmctl/slurmtest/must"
 )
 
 var now = time.Date(2026, 11, 20, 14, 0, 0, 0, time.Local)

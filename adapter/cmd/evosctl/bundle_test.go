@@ -17,8 +17,8 @@ import (
 	"github.com/evoslurm/evoslurm/adapter/internal/wholefile"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/msg"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/recorder"
-	"github.com/evoslurm/evoslurm/internal/must"
 	"github.com/evoslurm/evoslurm/slurmctl"
+	"github.com/evoslurm/evoslurm/slurmctl/slurmtest/must"
 )
 
 var users = regexp.MustCompile("alice|mallory|carol")

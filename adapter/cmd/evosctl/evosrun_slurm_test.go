@@ -11,8 +11,8 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/evoslurm/evoslurm/internal/must"
 	"github.com/evoslurm/evoslurm/slurmctl/slurmtest"
+	"github.com/evoslurm/evoslurm/slurmctl/slurmtest/must"
 )
 
 // TestRunOverCompanions runs evosrun over a base job of two nodes and companions of three and one:

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/evoslurm/evoslurm/internal/must"
+	"github.com/evoslurm/evoslurm/slurmctl/slurmtest/must"
 )
 
 // TestPreremove: removing the package names what Slurm still has of Evoslurm's, and how to let it go. It never fails,

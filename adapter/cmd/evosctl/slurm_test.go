@@ -21,9 +21,9 @@ import (
 	"github.com/evoslurm/evoslurm/adapter/api"
 	"github.com/evoslurm/evoslurm/adapter/internal/version"
 	"github.com/evoslurm/evoslurm/adapter/job/injob"
-	"github.com/evoslurm/evoslurm/internal/must"
 	"github.com/evoslurm/evoslurm/slurmctl"
 	"github.com/evoslurm/evoslurm/slurmctl/slurmtest"
+	"github.com/evoslurm/evoslurm/slurmctl/slurmtest/must"
 )
 
 // The test binary is also evosctl and evosrun, under those names.

@@ -11,8 +11,8 @@ import (
 
 	"github.com/evoslurm/evoslurm/adapter/lab/evosim"
 	"github.com/evoslurm/evoslurm/adapter/lab/trace"
-	"github.com/evoslurm/evoslurm/internal/must"
 	"github.com/evoslurm/evoslurm/slurmctl/slurmtest"
+	"github.com/evoslurm/evoslurm/slurmctl/slurmtest/must"
 )
 
 // live is a trace of five minutes, for four nodes.

@@ -10,7 +10,7 @@ import (
 	"testing"
 
 	"github.com/evoslurm/evoslurm/adapter/lab/evosim"
-	"github.com/evoslurm/evoslurm/internal/must"
+	"github.com/evoslurm/evoslurm/slurmctl/slurmtest/must"
 )
 
 // TestProcessors checks that output is equal to the byte on one processor and on many.

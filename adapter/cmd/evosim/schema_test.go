@@ -16,7 +16,7 @@ import (
 
 	"github.com/evoslurm/evoslurm/adapter/internal/schematest"
 	"github.com/evoslurm/evoslurm/adapter/lab/evosim"
-	"github.com/evoslurm/evoslurm/internal/must"
+	"github.com/evoslurm/evoslurm/slurmctl/slurmtest/must"
 )
 
 var rewriteSchema = flag.Bool("schema", false, "add what is new to docs/schema/evosim-v1.json")

@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"github.com/evoslurm/evoslurm/adapter/sidecar/store"
-	"github.com/evoslurm/evoslurm/internal/must"
+	"github.com/evoslurm/evoslurm/slurmctl/slurmtest/must"
 )
 
 // checkOf runs evoslurmd --check beside an evosctl that says what a script prints.

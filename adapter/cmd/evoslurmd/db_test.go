@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"github.com/evoslurm/evoslurm/adapter/sidecar/store"
-	"github.com/evoslurm/evoslurm/internal/must"
+	"github.com/evoslurm/evoslurm/slurmctl/slurmtest/must"
 )
 
 // TestDB checks what the commands behind evosctl db say, and their exit statuses.

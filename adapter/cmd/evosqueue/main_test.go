@@ -20,7 +20,7 @@ import (
 	"github.com/evoslurm/evoslurm/adapter/api"
 	"github.com/evoslurm/evoslurm/adapter/cmd/internal/contribtest"
 	"github.com/evoslurm/evoslurm/adapter/show/display"
-	"github.com/evoslurm/evoslurm/internal/must"
+	"github.com/evoslurm/evoslurm/slurmctl/slurmtest/must"
 )
 
 func TestMain(m *testing.M) {

@@ -9,8 +9,8 @@ import (
 	"testing"
 
 	"github.com/evoslurm/evoslurm/adapter/show/display"
-	"github.com/evoslurm/evoslurm/internal/must"
 	"github.com/evoslurm/evoslurm/slurmctl"
+	"github.com/evoslurm/evoslurm/slurmctl/slurmtest/must"
 )
 
 // fake is a squeue that has some jobs, the newest first, whatever is asked for.

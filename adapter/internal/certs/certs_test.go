@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/evoslurm/evoslurm/adapter/internal/certs/certstest"
-	"github.com/evoslurm/evoslurm/internal/must"
+	"github.com/evoslurm/evoslurm/slurmctl/slurmtest/must"
 )
 
 // serialOf returns the serial number of the present certificate.

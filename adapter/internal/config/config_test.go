@@ -15,8 +15,8 @@ import (
 	"github.com/spf13/viper"
 
 	"github.com/evoslurm/evoslurm/adapter/internal/drivemode"
-	"github.com/evoslurm/evoslurm/internal/must"
 	"github.com/evoslurm/evoslurm/planner"
+	"github.com/evoslurm/evoslurm/slurmctl/slurmtest/must"
 )
 
 const sample = "../../../configs/evoslurm.yaml"

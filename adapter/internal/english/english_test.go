@@ -14,7 +14,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/evoslurm/evoslurm/internal/must"
+	"github.com/evoslurm/evoslurm/slurmctl/slurmtest/must"
 )
 
 var shrink = flag.Bool("shrink", false, "lower the ceilings to the present findings")

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/evoslurm/evoslurm/internal/must"
+	"github.com/evoslurm/evoslurm/slurmctl/slurmtest/must"
 )
 
 const stranger = 65534

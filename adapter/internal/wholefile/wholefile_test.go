@@ -10,7 +10,7 @@ import (
 	"testing"
 
 	"github.com/evoslurm/evoslurm/adapter/internal/wholefile"
-	"github.com/evoslurm/evoslurm/internal/must"
+	"github.com/evoslurm/evoslurm/slurmctl/slurmtest/must"
 )
 
 func text(s string) func(io.Writer) error {

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/evoslurm/evoslurm/adapter/api"
-	"github.com/evoslurm/evoslurm/internal/must"
+	"github.com/evoslurm/evoslurm/slurmctl/slurmtest/must"
 )
 
 // shared is a sidecar for several followers of a job: ending a step twice does nothing, and no

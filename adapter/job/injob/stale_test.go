@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"github.com/evoslurm/evoslurm/adapter/api"
-	"github.com/evoslurm/evoslurm/internal/must"
+	"github.com/evoslurm/evoslurm/slurmctl/slurmtest/must"
 )
 
 // shrunk returns a job of one Slurm job that began on n[1-4] and has n[1-2].

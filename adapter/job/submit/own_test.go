@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/evoslurm/evoslurm/adapter/job/request"
-	"github.com/evoslurm/evoslurm/internal/must"
+	"github.com/evoslurm/evoslurm/slurmctl/slurmtest/must"
 )
 
 // EVOSBATCH_ variables are below the command line and above the script.

@@ -5,8 +5,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/evoslurm/evoslurm/internal/must"
 	"github.com/evoslurm/evoslurm/slurmctl"
+	"github.com/evoslurm/evoslurm/slurmctl/slurmtest/must"
 )
 
 func TestPlaces(t *testing.T) {

@@ -7,8 +7,8 @@ import (
 	"time"
 
 	"github.com/evoslurm/evoslurm/adapter/internal/getopt"
-	"github.com/evoslurm/evoslurm/internal/must"
 	"github.com/evoslurm/evoslurm/slurmctl/slurmtest"
+	"github.com/evoslurm/evoslurm/slurmctl/slurmtest/must"
 )
 
 // TestAgainstSlurm holds what this package believes of sbatch against the one that is installed.

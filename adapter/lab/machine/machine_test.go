@@ -11,8 +11,8 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/evoslurm/evoslurm/adapter/lab/machine"
-	"github.com/evoslurm/evoslurm/internal/must"
 	"github.com/evoslurm/evoslurm/planner/malleable"
+	"github.com/evoslurm/evoslurm/slurmctl/slurmtest/must"
 )
 
 // job returns a job of one phase that takes so many seconds on its preferred nodes.

@@ -15,7 +15,7 @@ import (
 
 	"github.com/evoslurm/evoslurm/adapter/internal/axetest"
 	"github.com/evoslurm/evoslurm/adapter/lab/report"
-	"github.com/evoslurm/evoslurm/internal/must"
+	"github.com/evoslurm/evoslurm/slurmctl/slurmtest/must"
 )
 
 var shots = flag.String("shots", "", "folder to put pictures of the report into")

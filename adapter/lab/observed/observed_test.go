@@ -19,8 +19,8 @@ import (
 	"github.com/evoslurm/evoslurm/adapter/lab/report"
 	"github.com/evoslurm/evoslurm/adapter/lab/simulate"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/observed"
-	"github.com/evoslurm/evoslurm/internal/must"
 	"github.com/evoslurm/evoslurm/planner"
+	"github.com/evoslurm/evoslurm/slurmctl/slurmtest/must"
 )
 
 var rewrite = flag.Bool("rewrite", false, "write testdata/report.json")

@@ -13,7 +13,7 @@ import (
 
 	"github.com/evoslurm/evoslurm/adapter/lab/outcome"
 	"github.com/evoslurm/evoslurm/adapter/lab/trace"
-	"github.com/evoslurm/evoslurm/internal/must"
+	"github.com/evoslurm/evoslurm/slurmctl/slurmtest/must"
 )
 
 // TestLayout checks that every job has as many nodes as its outcome says at every second, and

@@ -21,7 +21,7 @@ import (
 	"github.com/evoslurm/evoslurm/adapter/internal/axetest"
 	"github.com/evoslurm/evoslurm/adapter/lab/outcome"
 	"github.com/evoslurm/evoslurm/adapter/lab/report"
-	"github.com/evoslurm/evoslurm/internal/must"
+	"github.com/evoslurm/evoslurm/slurmctl/slurmtest/must"
 )
 
 var (

@@ -13,7 +13,7 @@ import (
 
 	"github.com/evoslurm/evoslurm/adapter/lab/outcome"
 	"github.com/evoslurm/evoslurm/adapter/lab/report"
-	"github.com/evoslurm/evoslurm/internal/must"
+	"github.com/evoslurm/evoslurm/slurmctl/slurmtest/must"
 )
 
 // sample returns two outcomes of the same jobs: under a strategy, and rigid at their peaks.

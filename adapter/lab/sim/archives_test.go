@@ -14,7 +14,7 @@ import (
 	"github.com/evoslurm/evoslurm/adapter/lab/machine"
 	"github.com/evoslurm/evoslurm/adapter/lab/sim"
 	"github.com/evoslurm/evoslurm/adapter/lab/trace"
-	"github.com/evoslurm/evoslurm/internal/must"
+	"github.com/evoslurm/evoslurm/slurmctl/slurmtest/must"
 )
 
 var traces = flag.String("traces", "", "folder of real traces (make archives)")

@@ -7,7 +7,7 @@ import (
 
 	"github.com/evoslurm/evoslurm/adapter/lab/sim"
 	"github.com/evoslurm/evoslurm/adapter/lab/trace"
-	"github.com/evoslurm/evoslurm/internal/must"
+	"github.com/evoslurm/evoslurm/slurmctl/slurmtest/must"
 )
 
 // TestBaseline checks a few jobs by hand, and the contents of an outcome.

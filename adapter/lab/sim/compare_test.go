@@ -9,8 +9,8 @@ import (
 
 	"github.com/evoslurm/evoslurm/adapter/lab/sim"
 	"github.com/evoslurm/evoslurm/adapter/lab/workload"
-	"github.com/evoslurm/evoslurm/internal/must"
 	"github.com/evoslurm/evoslurm/planner"
+	"github.com/evoslurm/evoslurm/slurmctl/slurmtest/must"
 )
 
 func compared(t *testing.T, tests int) ([]planner.Problem, []planner.Strategy) {

@@ -9,8 +9,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
-	"github.com/evoslurm/evoslurm/internal/must"
 	"github.com/evoslurm/evoslurm/planner/malleable"
+	"github.com/evoslurm/evoslurm/slurmctl/slurmtest/must"
 )
 
 func both() []malleable.Policy { return []malleable.Policy{malleable.FPSMA{}, malleable.EGS{}} }

@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"github.com/evoslurm/evoslurm/adapter/lab/sim"
-	"github.com/evoslurm/evoslurm/internal/must"
+	"github.com/evoslurm/evoslurm/slurmctl/slurmtest/must"
 )
 
 // TestPECS23Published checks that on the publication's workloads its schedulers give its averages

@@ -7,8 +7,8 @@ import (
 	"github.com/evoslurm/evoslurm/adapter/internal/config"
 	figures "github.com/evoslurm/evoslurm/adapter/lab/outcome"
 	"github.com/evoslurm/evoslurm/adapter/lab/simulate"
-	"github.com/evoslurm/evoslurm/internal/must"
 	"github.com/evoslurm/evoslurm/planner"
+	"github.com/evoslurm/evoslurm/slurmctl/slurmtest/must"
 )
 
 // TestBeside runs the same jobs, always at their largest size, and stock jobs unchanged.

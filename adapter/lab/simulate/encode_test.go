@@ -16,7 +16,7 @@ import (
 
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/recorder"
-	"github.com/evoslurm/evoslurm/internal/must"
+	"github.com/evoslurm/evoslurm/slurmctl/slurmtest/must"
 )
 
 // encoded returns what encodes the core before every nth step or so, the nth in any case, and continues with the decoded one, which must

@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"github.com/evoslurm/evoslurm/adapter/lab/simulate"
-	"github.com/evoslurm/evoslurm/internal/must"
+	"github.com/evoslurm/evoslurm/slurmctl/slurmtest/must"
 )
 
 // TestESPJobs: table 2.2, whose work adds up to another time than is printed.

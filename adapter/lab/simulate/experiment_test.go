@@ -18,9 +18,9 @@ import (
 	"github.com/evoslurm/evoslurm/adapter/internal/drivemode"
 	"github.com/evoslurm/evoslurm/adapter/lab/simulate"
 	"github.com/evoslurm/evoslurm/adapter/lab/trace"
-	"github.com/evoslurm/evoslurm/internal/must"
 	"github.com/evoslurm/evoslurm/planner"
 	"github.com/evoslurm/evoslurm/slurmctl/slurmsim"
+	"github.com/evoslurm/evoslurm/slurmctl/slurmtest/must"
 )
 
 // experiment returns a small one by a seed: an hour or so.

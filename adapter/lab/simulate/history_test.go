@@ -12,9 +12,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/evoslurm/evoslurm/adapter/internal/config"
-	"github.com/evoslurm/evoslurm/internal/must"
 	"github.com/evoslurm/evoslurm/planner"
 	"github.com/evoslurm/evoslurm/slurmctl/slurmsim"
+	"github.com/evoslurm/evoslurm/slurmctl/slurmtest/must"
 )
 
 var rewrite = flag.Bool("rewrite", false, "write what comes of the histories into their files")

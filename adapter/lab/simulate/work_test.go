@@ -14,10 +14,10 @@ import (
 	"github.com/evoslurm/evoslurm/adapter/internal/drivemode"
 	"github.com/evoslurm/evoslurm/adapter/lab/simulate"
 	"github.com/evoslurm/evoslurm/adapter/lab/trace"
-	"github.com/evoslurm/evoslurm/internal/must"
 	"github.com/evoslurm/evoslurm/planner"
 	"github.com/evoslurm/evoslurm/planner/malleable"
 	"github.com/evoslurm/evoslurm/slurmctl/slurmsim"
+	"github.com/evoslurm/evoslurm/slurmctl/slurmtest/must"
 )
 
 // malleables returns jobs on eight nodes, half of them malleable.

@@ -6,7 +6,7 @@ import (
 	"path/filepath"
 	"testing"
 
-	"github.com/evoslurm/evoslurm/internal/must"
+	"github.com/evoslurm/evoslurm/slurmctl/slurmtest/must"
 )
 
 // TestInterval: Student's t, by hand: 1, 2, 3 have a deviation of 1, and t of 2 degrees is 4.303.

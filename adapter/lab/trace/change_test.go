@@ -12,8 +12,8 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/evoslurm/evoslurm/adapter/lab/trace"
-	"github.com/evoslurm/evoslurm/internal/must"
 	"github.com/evoslurm/evoslurm/planner/malleable"
+	"github.com/evoslurm/evoslurm/slurmctl/slurmtest/must"
 )
 
 // TestStat: figures that were worked out by hand.

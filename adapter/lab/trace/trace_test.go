@@ -14,8 +14,8 @@ import (
 
 	"github.com/evoslurm/evoslurm/adapter/lab/trace"
 	"github.com/evoslurm/evoslurm/adapter/lab/workload"
-	"github.com/evoslurm/evoslurm/internal/must"
 	"github.com/evoslurm/evoslurm/planner"
+	"github.com/evoslurm/evoslurm/slurmctl/slurmtest/must"
 )
 
 const small = `; Version: 2.2

@@ -8,7 +8,7 @@ import (
 
 	"github.com/evoslurm/evoslurm/adapter/lab/machine"
 	"github.com/evoslurm/evoslurm/adapter/lab/workload"
-	"github.com/evoslurm/evoslurm/internal/must"
+	"github.com/evoslurm/evoslurm/slurmctl/slurmtest/must"
 )
 
 // TestPECS23Published checks that ten workloads match the publication's, by its mean run time of

@@ -11,8 +11,8 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/evoslurm/evoslurm/adapter/lab/workload"
-	"github.com/evoslurm/evoslurm/internal/must"
 	"github.com/evoslurm/evoslurm/planner"
+	"github.com/evoslurm/evoslurm/slurmctl/slurmtest/must"
 )
 
 func TestRead(t *testing.T) {

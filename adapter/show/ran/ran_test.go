@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/evoslurm/evoslurm/adapter/api"
-	"github.com/evoslurm/evoslurm/internal/must"
+	"github.com/evoslurm/evoslurm/slurmctl/slurmtest/must"
 )
 
 // run returns a job of two steps: the application ended the first after first seconds and got the

@@ -16,8 +16,8 @@ import (
 	"testing"
 
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/msg"
-	"github.com/evoslurm/evoslurm/internal/must"
 	"github.com/evoslurm/evoslurm/slurmctl"
+	"github.com/evoslurm/evoslurm/slurmctl/slurmtest/must"
 )
 
 // sets returns a set of all values that is a graph, and one that is not.

@@ -12,8 +12,8 @@ import (
 	"github.com/sirupsen/logrus"
 
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/msg"
-	"github.com/evoslurm/evoslurm/internal/must"
 	"github.com/evoslurm/evoslurm/slurmctl"
+	"github.com/evoslurm/evoslurm/slurmctl/slurmtest/must"
 )
 
 const asideEnv = "EVOSLURM_TEST_ASIDE" // a database, beside which a process of the test handles a job

@@ -17,9 +17,9 @@ import (
 	"github.com/evoslurm/evoslurm/adapter/internal/config"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/store"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/store/row"
-	"github.com/evoslurm/evoslurm/internal/must"
 	"github.com/evoslurm/evoslurm/planner"
 	"github.com/evoslurm/evoslurm/slurmctl"
+	"github.com/evoslurm/evoslurm/slurmctl/slurmtest/must"
 )
 
 // quiet returns a log that a test reads.

@@ -20,9 +20,9 @@ import (
 
 	"github.com/evoslurm/evoslurm/adapter/api"
 	"github.com/evoslurm/evoslurm/adapter/internal/config"
-	"github.com/evoslurm/evoslurm/internal/must"
 	"github.com/evoslurm/evoslurm/planner"
 	sdk "github.com/evoslurm/evoslurm/plugins/strategy"
+	"github.com/evoslurm/evoslurm/slurmctl/slurmtest/must"
 )
 
 // bin is the folder of the plugins, built once.

@@ -18,8 +18,8 @@ import (
 	"github.com/evoslurm/evoslurm/adapter/sidecar/codec"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/msg"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/store/row"
-	"github.com/evoslurm/evoslurm/internal/must"
 	"github.com/evoslurm/evoslurm/slurmctl"
+	"github.com/evoslurm/evoslurm/slurmctl/slurmtest/must"
 )
 
 // sample returns a small recording, in three blocks.

@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/evoslurm/evoslurm/internal/must"
+	"github.com/evoslurm/evoslurm/slurmctl/slurmtest/must"
 )
 
 // listen makes a service manager's socket. The returned function reads the next message, or returns "" if there is none.

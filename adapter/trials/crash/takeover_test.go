@@ -20,8 +20,8 @@ import (
 	"github.com/evoslurm/evoslurm/adapter/api"
 	"github.com/evoslurm/evoslurm/adapter/trials/crash"
 	"github.com/evoslurm/evoslurm/adapter/trials/rig"
-	"github.com/evoslurm/evoslurm/internal/must"
 	"github.com/evoslurm/evoslurm/slurmctl/slurmtest"
+	"github.com/evoslurm/evoslurm/slurmctl/slurmtest/must"
 )
 
 var takeovers = flag.Int("takeovers", 3, "number of takeovers to try")

@@ -9,8 +9,8 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/evoslurm/evoslurm/internal/must"
 	"github.com/evoslurm/evoslurm/slurmctl/slurmtest"
+	"github.com/evoslurm/evoslurm/slurmctl/slurmtest/must"
 )
 
 var evolveBlock = regexp.MustCompile("(?ms)^```(\\w+)\n(.*?)^```$")

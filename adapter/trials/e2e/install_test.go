@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/evoslurm/evoslurm/internal/must"
+	"github.com/evoslurm/evoslurm/slurmctl/slurmtest/must"
 )
 
 // TestInstall: make install puts all that there is to install where PREFIX says, and the

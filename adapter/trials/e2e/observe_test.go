@@ -14,8 +14,8 @@ import (
 	"time"
 
 	"github.com/evoslurm/evoslurm/adapter/sidecar/observed"
-	"github.com/evoslurm/evoslurm/internal/must"
 	"github.com/evoslurm/evoslurm/slurmctl/slurmtest"
+	"github.com/evoslurm/evoslurm/slurmctl/slurmtest/must"
 )
 
 // reads lists the messages that a sidecar that observes may send, and those of Slurm's own daemons.

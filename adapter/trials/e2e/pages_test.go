@@ -12,8 +12,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/evoslurm/evoslurm/internal/must"
 	"github.com/evoslurm/evoslurm/slurmctl/slurmtest"
+	"github.com/evoslurm/evoslurm/slurmctl/slurmtest/must"
 )
 
 // administrators are the commands of docs/install.md and docs/administering.md, and how they are typed here: as root, on a cluster on

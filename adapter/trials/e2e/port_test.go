@@ -14,8 +14,8 @@ import (
 	"time"
 
 	"github.com/evoslurm/evoslurm/adapter/api"
-	"github.com/evoslurm/evoslurm/internal/must"
 	"github.com/evoslurm/evoslurm/slurmctl/slurmtest"
+	"github.com/evoslurm/evoslurm/slurmctl/slurmtest/must"
 )
 
 // TestSocketUnit checks that the port stays open while the sidecar is away, that no other process

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/evoslurm/evoslurm/internal/must"
+	"github.com/evoslurm/evoslurm/slurmctl/slurmtest/must"
 )
 
 // TestVersionOfTree: a commit with a tag has the tag's version, one without the file's with the commit, and a

@@ -18,8 +18,8 @@ import (
 	"time"
 
 	"github.com/evoslurm/evoslurm/adapter/trials/rig"
-	"github.com/evoslurm/evoslurm/internal/must"
 	"github.com/evoslurm/evoslurm/slurmctl/slurmtest"
+	"github.com/evoslurm/evoslurm/slurmctl/slurmtest/must"
 )
 
 var (

@@ -11,7 +11,7 @@ import (
 
 	"github.com/evoslurm/evoslurm/adapter/lab/workload"
 	"github.com/evoslurm/evoslurm/adapter/trials/rig"
-	"github.com/evoslurm/evoslurm/internal/must"
+	"github.com/evoslurm/evoslurm/slurmctl/slurmtest/must"
 )
 
 var workloadFile = flag.String("live.workload", "testdata/hour.json", "workload file that TestHour plays, on as many nodes as it says")
