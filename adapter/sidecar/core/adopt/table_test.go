@@ -169,15 +169,7 @@ func TestRefusalsShareEvents(t *testing.T) {
 		refuse(10+id, alice)
 	}
 	refuse(9, bob)
-	var events, lines int
-	for _, e := range b.Effects {
-		switch e.(type) {
-		case msg.AddEvent:
-			events++
-		case msg.Log:
-			lines++
-		}
-	}
+	events, lines := b.Told()
 	if want := state.UserEvents + 1; events != want || lines != want || len(b.Refused) != 3001 {
 		t.Errorf("%d events and %d lines, want %d each; %d jobs are refused", events, lines, want, len(b.Refused))
 	}

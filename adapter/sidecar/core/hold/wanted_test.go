@@ -211,15 +211,7 @@ func TestIntrudersShareWarnings(t *testing.T) {
 		for id := range slurmctl.JobID(1000) {
 			SettleSendAway(b.Core, nil, &state.Pending{Task: msg.Task{Command: msg.Update{Job: 10 + id}}, Args: state.Args{UID: 1000}}, msg.Outcome{Err: errors.New("no")})
 		}
-		var lines, events int
-		for _, e := range b.Effects {
-			switch e.(type) {
-			case msg.AddEvent:
-				events++
-			case msg.Log:
-				lines++
-			}
-		}
+		events, lines := b.Told()
 		if events != most || lines != state.UserEvents {
 			t.Errorf("%s: %d events and %d lines, want %d and %d", name, events, lines, most, state.UserEvents)
 		}

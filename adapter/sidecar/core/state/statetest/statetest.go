@@ -270,3 +270,16 @@ func NoX() Builtin {
 	}
 	return Builtin{s}
 }
+
+// Told returns how many events, and lines of the log, the core has written.
+func (b *Bench) Told() (events, lines int) {
+	for _, e := range b.Effects {
+		switch e.(type) {
+		case msg.AddEvent:
+			events++
+		case msg.Log:
+			lines++
+		}
+	}
+	return events, lines
+}
