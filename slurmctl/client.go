@@ -49,6 +49,7 @@ type Client struct {
 	wantsAccount atomic.Bool            // job updates must carry Account=: see change
 	cluster      atomic.Pointer[string] // the cluster's name; nil until asked
 	learnt       atomic.Pointer[learnt] // the commands' version; nil until asked
+	kept         atomic.Pointer[kept]   // what Jobs shares with its next reading; nil before the first, and during one
 }
 
 // Ran describes a command that has ended.
@@ -69,6 +70,7 @@ type command struct {
 	env   []string // added last, overriding the rest
 	user  *User    // nil for this process's user
 	stdin io.Reader
+	into  io.Writer           // receives stdout as it comes, in place of run's result; nil for none
 	watch func(stderr []byte) // receives stderr as it grows, from one goroutine
 
 	// Closing enough ends the command and its children with SIGKILL. The command has then done its
@@ -209,6 +211,9 @@ func newProcess(ctx context.Context, argv []string, cmd command, env []string) *
 		x.stdout = &tail{}
 	}
 	x.Env, x.Stdin, x.Stdout, x.Stderr = env, cmd.stdin, x.stdout, x.stderr
+	if cmd.into != nil {
+		x.Stdout = cmd.into
+	}
 	if !cmd.ofUser {
 		x.Dir = "/"
 	}

@@ -3,7 +3,6 @@ package slurmctl
 import (
 	"crypto/rand"
 	"encoding/base64"
-	"fmt"
 	"strings"
 )
 
@@ -40,40 +39,4 @@ func (t table) long(names ...string) string {
 		names[i] = n + ":" + t.sep
 	}
 	return strings.Join(names, ",")
-}
-
-// split returns the records of an output. It returns an error if the output is cut off within a
-// record.
-func (t table) split(out string) ([][]string, error) {
-	cells := strings.Split(out, t.sep)
-	last := cells[len(cells)-1]
-	cells = cells[:len(cells)-1]
-	if last != "" && last != "\n" || len(cells)%t.fields != 0 || len(cells) > 0 && last == "" {
-		return nil, fmt.Errorf("output of %d bytes is not whole records of %d fields", len(out), t.fields)
-	}
-	records := make([][]string, 0, len(cells)/t.fields)
-	for i := 0; i < len(cells); i += t.fields {
-		record := cells[i : i+t.fields : i+t.fields]
-		if i > 0 {
-			// the newline that ended the previous record
-			first, ok := strings.CutPrefix(record[0], "\n")
-			if !ok {
-				return nil, fmt.Errorf("record %d does not begin on a line of its own", i/t.fields+1)
-			}
-			record[0] = first
-		}
-		compact(record)
-		records = append(records, record)
-	}
-	return records, nil
-}
-
-// compact copies a record's fields into memory of their own. A caller that keeps one field then
-// does not keep the whole output, which can be megabytes.
-func compact(record []string) {
-	own := strings.Join(record, "")
-	for i, field := range record {
-		record[i] = own[:len(field)]
-		own = own[len(field):]
-	}
 }

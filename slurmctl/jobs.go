@@ -1,9 +1,11 @@
 package slurmctl
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -17,7 +19,7 @@ type column struct {
 	long   string // for -O
 	since  int    // first version with the long name, e.g. 2405; 0 for all
 	until  int    // first version that no longer needs the column; 0 for none
-	set    func(*Job, string) error
+	set    func(*Job, []byte, *kept) error
 }
 
 // jobColumns lists all fields that the client asks for. Before 24.05, neither form of format has
@@ -25,54 +27,57 @@ type column struct {
 // 24.05 on, -O has all. In 26.05, OverSubscribe no longer says whether the job's nodes are
 // exclusive; Exclusive does.
 var jobColumns = []column{
-	{"A", "JobID", 0, 0, func(j *Job, s string) (err error) { j.ID, err = parseID(s); return }},
+	{"A", "JobID", 0, 0, func(j *Job, b []byte, _ *kept) (err error) { j.ID, err = readID(b); return }},
 	{"i", "JobArrayID", 0, 0, setDisplay},
-	{"F", "ArrayJobID", 0, 0, func(j *Job, s string) (err error) { j.ArrayJobID, err = parseID(s); return }},
-	{"K", "ArrayTaskID", 0, 0, func(j *Job, s string) (err error) { j.ArrayTasks, err = countTasks(s); return }},
-	{"j", "Name", 0, 0, func(j *Job, s string) error { j.Name = s; return nil }},
-	{"u", "UserName", 0, 0, func(j *Job, s string) error { j.User = s; return nil }},
-	{"U", "UserID", 0, 0, func(j *Job, s string) error {
-		n, err := strconv.ParseUint(s, 10, 32)
+	{"F", "ArrayJobID", 0, 0, func(j *Job, b []byte, _ *kept) (err error) { j.ArrayJobID, err = readID(b); return }},
+	{"K", "ArrayTaskID", 0, 0, func(j *Job, b []byte, _ *kept) (err error) { j.ArrayTasks, err = readTasks(b); return }},
+	{"j", "Name", 0, 0, func(j *Job, b []byte, k *kept) error { j.Name = k.verbatim(b, k.last.Name); return nil }},
+	{"u", "UserName", 0, 0, func(j *Job, b []byte, k *kept) error { j.User = k.verbatim(b, k.last.User); return nil }},
+	{"U", "UserID", 0, 0, func(j *Job, b []byte, _ *kept) error {
+		n, err := readNumber(b, 32)
 		j.UID = uint32(n)
 		return err
 	}},
-	{"a", "Account", 0, 0, func(j *Job, s string) error { j.Account = text(s); return nil }},
-	{"q", "QOS", 0, 0, func(j *Job, s string) error { j.QOS = text(s); return nil }},
-	{"P", "Partition", 0, 0, func(j *Job, s string) error { j.Partition = text(s); return nil }},
-	{"k", "Comment", 0, 0, func(j *Job, s string) error { j.Comment = text(s); return nil }},
-	{"T", "State", 0, 0, func(j *Job, s string) error { j.State = JobState(s); return nil }},
-	{"r", "Reason", 0, 0, func(j *Job, s string) error { j.Reason = text(s); return nil }},
-	{"Q", "PriorityLong", 0, 0, func(j *Job, s string) (err error) { j.Priority, err = strconv.ParseUint(s, 10, 64); return }},
-	{"D", "NumNodes", 0, 0, func(j *Job, s string) (err error) { j.NumNodes, err = parseCount(s); return }},
-	{"C", "NumCPUs", 0, 0, func(j *Job, s string) (err error) { j.NumCPUs, err = parseCount(s); return }},
-	{"N", "NodeList", 0, 0, func(j *Job, s string) (err error) { j.NodeList, err = ExpandNodes(s); return }},
-	{"B", "BatchHost", 0, 0, func(j *Job, s string) error {
-		if !none(s) {
-			j.BatchHost = s
+	{"a", "Account", 0, 0, func(j *Job, b []byte, k *kept) error { j.Account = k.text(b); return nil }},
+	{"q", "QOS", 0, 0, func(j *Job, b []byte, k *kept) error { j.QOS = k.text(b); return nil }},
+	{"P", "Partition", 0, 0, func(j *Job, b []byte, k *kept) error { j.Partition = k.text(b); return nil }},
+	{"k", "Comment", 0, 0, func(j *Job, b []byte, k *kept) error { j.Comment = k.own(b, k.last.Comment); return nil }},
+	{"T", "State", 0, 0, func(j *Job, b []byte, k *kept) error {
+		j.State = JobState(k.verbatim(b, string(k.last.State)))
+		return nil
+	}},
+	{"r", "Reason", 0, 0, func(j *Job, b []byte, k *kept) error { j.Reason = k.text(b); return nil }},
+	{"Q", "PriorityLong", 0, 0, func(j *Job, b []byte, _ *kept) (err error) { j.Priority, err = readNumber(b, 64); return }},
+	{"D", "NumNodes", 0, 0, func(j *Job, b []byte, _ *kept) (err error) { j.NumNodes, err = readCount(b); return }},
+	{"C", "NumCPUs", 0, 0, func(j *Job, b []byte, _ *kept) (err error) { j.NumCPUs, err = readCount(b); return }},
+	{"N", "NodeList", 0, 0, func(j *Job, b []byte, k *kept) (err error) { j.NodeList, err = k.nodes(b); return }},
+	{"B", "BatchHost", 0, 0, func(j *Job, b []byte, k *kept) error {
+		if !none(string(b)) {
+			j.BatchHost = k.text(b)
 		}
 		return nil
 	}},
-	{"n", "ReqNodes", 0, 0, func(j *Job, s string) error { j.ReqNodes = wished(s); return nil }},
-	{"x", "ExcNodes", 2405, 0, func(j *Job, s string) error { j.ExcNodes = wished(s); return nil }},
-	{"f", "Feature", 0, 0, func(j *Job, s string) error { j.Features = text(s); return nil }},
-	{"c", "MinCpus", 0, 0, func(j *Job, s string) (err error) { j.MinCPUs, err = parseCount(s); return }},
-	{"m", "MinMemory", 0, 0, func(j *Job, s string) (err error) { j.MinMemory, err = parseMemory(s); return }},
+	{"n", "ReqNodes", 0, 0, func(j *Job, b []byte, k *kept) error { j.ReqNodes = k.wished(b); return nil }},
+	{"x", "ExcNodes", 2405, 0, func(j *Job, b []byte, k *kept) error { j.ExcNodes = k.wished(b); return nil }},
+	{"f", "Feature", 0, 0, func(j *Job, b []byte, k *kept) error { j.Features = k.text(b); return nil }},
+	{"c", "MinCpus", 0, 0, func(j *Job, b []byte, _ *kept) (err error) { j.MinCPUs, err = readCount(b); return }},
+	{"m", "MinMemory", 0, 0, func(j *Job, b []byte, _ *kept) (err error) { j.MinMemory, err = parseMemory(string(b)); return }},
 	{"", "tres-alloc", 0, 0, setTRES}, // after MinMemory, NumNodes
 	{"", "tres-per-job", 0, 0, addTRESPer},
 	{"b", "tres-per-node", 0, 0, addTRESPer},
 	{"", "tres-per-socket", 0, 0, addTRESPer},
 	{"", "tres-per-task", 0, 0, addTRESPer},
-	{"h", "OverSubscribe", 0, 2605, func(j *Job, s string) error { j.Exclusive = s == "NO"; return nil }},
-	{"", "Exclusive", 2605, 0, func(j *Job, s string) error { j.Exclusive = s == "NODE"; return nil }},
-	{"E", "Dependency", 0, 0, func(j *Job, s string) error { j.Dependency = text(s); return nil }},
-	{"l", "TimeLimit", 0, 0, func(j *Job, s string) (err error) { j.TimeLimit, err = parseDuration(s); return }},
-	{"V", "SubmitTime", 0, 0, func(j *Job, s string) (err error) { j.SubmitTime, err = parseTime(s); return }},
-	{"S", "StartTime", 0, 0, func(j *Job, s string) (err error) { j.StartTime, err = parseTime(s); return }},
-	{"e", "EndTime", 0, 0, func(j *Job, s string) (err error) { j.EndTime, err = parseTime(s); return }},
-	{"v", "Reservation", 0, 0, func(j *Job, s string) error { j.Reservation = text(s); return nil }},
-	{"y", "Nice", 0, 0, func(j *Job, s string) (err error) { j.Nice, err = strconv.Atoi(s); return }},
-	{"", "exit_code", 0, 0, setExit},
-	{"", "admin_comment", 0, 0, func(j *Job, s string) error { j.AdminComment = text(s); return nil }},
+	{"h", "OverSubscribe", 0, 2605, func(j *Job, b []byte, _ *kept) error { j.Exclusive = string(b) == "NO"; return nil }},
+	{"", "Exclusive", 2605, 0, func(j *Job, b []byte, _ *kept) error { j.Exclusive = string(b) == "NODE"; return nil }},
+	{"E", "Dependency", 0, 0, func(j *Job, b []byte, k *kept) error { j.Dependency = k.own(b, k.last.Dependency); return nil }},
+	{"l", "TimeLimit", 0, 0, func(j *Job, b []byte, _ *kept) (err error) { j.TimeLimit, err = readDuration(b); return }},
+	{"V", "SubmitTime", 0, 0, func(j *Job, b []byte, _ *kept) (err error) { j.SubmitTime, err = readTime(b); return }},
+	{"S", "StartTime", 0, 0, func(j *Job, b []byte, _ *kept) (err error) { j.StartTime, err = readTime(b); return }},
+	{"e", "EndTime", 0, 0, func(j *Job, b []byte, _ *kept) (err error) { j.EndTime, err = readTime(b); return }},
+	{"v", "Reservation", 0, 0, func(j *Job, b []byte, k *kept) error { j.Reservation = k.text(b); return nil }},
+	{"y", "Nice", 0, 0, func(j *Job, b []byte, _ *kept) (err error) { j.Nice, err = readNice(b); return }},
+	{"", "exit_code", 0, 0, func(j *Job, b []byte, _ *kept) error { return setExit(j, string(b)) }},
+	{"", "admin_comment", 0, 0, func(j *Job, b []byte, k *kept) error { j.AdminComment = k.own(b, k.last.AdminComment); return nil }},
 }
 
 // detailOnly holds the columns that -o lacks, and those that setTRES reads.
@@ -115,21 +120,40 @@ func longView(version int, only map[string]bool) view {
 	return view{t, cols, "SQUEUE_FORMAT2=" + t.long(names...)}
 }
 
-// parse reads squeue's output into jobs.
-func (v view) parse(out string) ([]Job, error) {
-	records, err := v.split(out)
-	if err != nil {
-		return nil, fmt.Errorf("squeue: %w", err)
-	}
-	jobs := make([]Job, len(records))
-	for i, r := range records {
-		for k, c := range v.columns {
-			if err := c.set(&jobs[i], r[k]); err != nil {
-				return nil, fmt.Errorf("squeue: job %s: %s: %w", oneLine(r[0], 20), c.long, err)
-			}
+// reading reads squeue's output into jobs while it comes.
+type reading struct {
+	view
+	*rows
+	keep *kept
+	jobs []Job
+}
+
+func (v view) reading(keep *kept) *reading {
+	r := &reading{view: v, keep: keep.next()}
+	r.jobs = make([]Job, 0, r.keep.jobs+r.keep.jobs/32)
+	r.rows = newRows(v.table, r.job)
+	return r
+}
+
+// job reads a record.
+func (r *reading) job(fields [][]byte) error {
+	r.jobs = append(r.jobs, Job{})
+	j := &r.jobs[len(r.jobs)-1]
+	for i, c := range r.columns {
+		if err := c.set(j, fields[i], r.keep); err != nil {
+			return fmt.Errorf("job %s: %s: %w", oneLine(string(fields[0]), 20), c.long, err)
 		}
 	}
-	return jobs, nil
+	r.keep.last = *j
+	return nil
+}
+
+// end returns all jobs, or what was wrong with the output: never a part of them.
+func (r *reading) end() ([]Job, error) {
+	if err := r.close(); err != nil {
+		return nil, fmt.Errorf("squeue: %w", err)
+	}
+	return r.jobs, nil
 }
 
 // Jobs returns every pending, running, suspended, or completing job, in squeue's order, by one
@@ -140,10 +164,16 @@ func (c *Client) Jobs(ctx context.Context) ([]Job, error) {
 	if err != nil {
 		return nil, err
 	}
+	v := shortView()
 	if version >= longFormat {
-		return c.squeue(ctx, longView(version, nil))
+		v = longView(version, nil)
 	}
-	return c.squeue(ctx, shortView())
+	r := v.reading(c.kept.Swap(nil)) // of two readings at once, one shares nothing
+	jobs, err := c.squeueInto(ctx, r)
+	if err == nil {
+		c.kept.Store(r.keep.done(len(jobs)))
+	}
+	return jobs, err
 }
 
 // JobsByID returns the jobs with these IDs, in the order of ids. It includes ended jobs while
@@ -270,13 +300,17 @@ func (c *Client) TimeUsed(ctx context.Context, id JobID) (time.Duration, error) 
 	return 0, fmt.Errorf("job %d: %w", id, ErrUnknownJob)
 }
 
-// squeue runs squeue once for a view.
+// squeue runs squeue once for a view, and reads its rows while they come.
 func (c *Client) squeue(ctx context.Context, v view, args ...string) ([]Job, error) {
+	return c.squeueInto(ctx, v.reading(nil), args...)
+}
+
+func (c *Client) squeueInto(ctx context.Context, r *reading, args ...string) ([]Job, error) {
 	args = append([]string{"--noheader", "--all", "--local", "--noconvert"}, args...)
-	out, _, err := c.run(ctx, command{name: "squeue", args: args, env: []string{v.env}})
+	_, _, err := c.run(ctx, command{name: "squeue", args: args, env: []string{r.env}, into: r.rows})
 	var jobs []Job
 	if err == nil {
-		jobs, err = v.parse(out)
+		jobs, err = r.end()
 	}
 	if err != nil && !errors.Is(err, ErrUnknownJob) {
 		c.distrust() // perhaps these are the columns of another release
@@ -292,6 +326,75 @@ func joinIDs(ids []JobID) string {
 	return strings.Join(texts, ",")
 }
 
+// readID, readNumber, readTasks, readCount, readDuration, readTime, and readNice read the usual forms without a string.
+func readID(b []byte) (JobID, error) {
+	if n, ok := number(b); ok && n > 0 && n <= math.MaxUint32 {
+		return JobID(n), nil
+	}
+	return parseID(string(b))
+}
+
+func readNumber(b []byte, bits int) (uint64, error) {
+	if n, ok := number(b); ok && n>>min(bits, 63) == 0 {
+		return n, nil
+	}
+	return strconv.ParseUint(string(b), 10, bits)
+}
+
+func readTasks(b []byte) (int, error) {
+	if string(b) == "N/A" {
+		return 1, nil
+	}
+	return countTasks(string(b))
+}
+
+func readCount(b []byte) (int, error) {
+	if n, ok := number(b); ok {
+		return int(min(n, math.MaxInt32)), nil
+	}
+	return parseCount(string(b))
+}
+
+// readDuration reads minutes:seconds, hours:minutes:seconds, and days-hours:minutes:seconds.
+func readDuration(b []byte) (time.Duration, error) {
+	days, clock, has := bytes.Cut(b, []byte("-"))
+	if !has {
+		days, clock = nil, b
+	}
+	total, parts := uint64(0), 0
+	for more := true; more; parts++ {
+		var part []byte
+		part, clock, more = bytes.Cut(clock, []byte(":"))
+		n, ok := number(part)
+		if !ok || n > math.MaxUint16 {
+			return parseDuration(string(b))
+		}
+		total = total*60 + n
+	}
+	n, ok := number(days)
+	if parts > 3 || parts < 2 || has && (parts < 3 || !ok || n > 366) {
+		return parseDuration(string(b))
+	}
+	return time.Duration(total+n*24*60*60) * time.Second, nil
+}
+
+func readTime(b []byte) (time.Time, error) {
+	if n, ok := number(b); ok && n > 0 && n <= math.MaxUint32 {
+		return time.Unix(int64(n), 0).UTC(), nil
+	}
+	if string(b) == "N/A" {
+		return time.Time{}, nil
+	}
+	return parseTime(string(b))
+}
+
+func readNice(b []byte) (int, error) {
+	if n, ok := number(b); ok && n <= math.MaxInt32 {
+		return int(n), nil
+	}
+	return strconv.Atoi(string(b))
+}
+
 func parseID(s string) (JobID, error) {
 	n, err := strconv.ParseUint(s, 10, 32)
 	if err == nil && n == 0 {
@@ -300,18 +403,18 @@ func parseID(s string) (JobID, error) {
 	return JobID(n), err
 }
 
-func setDisplay(j *Job, s string) error {
-	j.Display = s
-	j.Heterogenous = strings.Contains(s, "+")
+func setDisplay(j *Job, b []byte, _ *kept) error {
+	j.Display = string(b)
+	j.Heterogenous = bytes.IndexByte(b, '+') >= 0
 	return nil
 }
 
 // wished reads a list of nodes as a user wrote it. A list that it cannot parse becomes one node
 // that does not exist, so that one job cannot hide all others.
-func wished(s string) []string {
-	nodes, err := ExpandNodes(s)
+func (k *kept) wished(b []byte) []string {
+	nodes, err := k.nodes(b)
 	if err != nil {
-		return []string{s}
+		return []string{string(b)}
 	}
 	return nodes
 }
@@ -324,7 +427,7 @@ func countTasks(s string) (int, error) {
 	}
 	s, _, _ = strings.Cut(strings.Trim(s, "[]"), "%")
 	total := 0
-	for _, part := range strings.Split(s, ",") {
+	for part := range strings.SplitSeq(s, ",") {
 		r, step, hasStep := strings.Cut(part, ":")
 		lo, hi, isRange := strings.Cut(r, "-")
 		a, err := strconv.ParseUint(lo, 10, 32)
@@ -349,11 +452,11 @@ func countTasks(s string) (int, error) {
 
 // setTRES converts memory per CPU into memory per node. MinMemory does not distinguish the two, but
 // the total is known while the job is pending.
-func setTRES(j *Job, s string) error {
+func setTRES(j *Job, b []byte, _ *kept) error {
 	if j.MinMemory == 0 || j.NumNodes == 0 {
 		return nil
 	}
-	for _, t := range list(s) {
+	for _, t := range list(string(b)) {
 		if v, ok := strings.CutPrefix(t, "mem="); ok {
 			total, err := parseMemory(v)
 			if err != nil {
@@ -367,15 +470,18 @@ func setTRES(j *Job, s string) error {
 
 // addTRESPer collects requests other than CPUs and memory, which newer versions show here as well
 // ("cpu=2" for --cpus-per-task).
-func addTRESPer(j *Job, s string) error {
-	for _, t := range list(s) {
-		if strings.HasPrefix(t, "cpu=") || strings.HasPrefix(t, "cpu:") {
-			continue
+func addTRESPer(j *Job, b []byte, k *kept) error {
+	if absent(b) || none(string(b)) {
+		return nil
+	}
+	for _, t := range list(k.text(b)) {
+		switch {
+		case strings.HasPrefix(t, "cpu=") || strings.HasPrefix(t, "cpu:"):
+		case j.TRESPer == "":
+			j.TRESPer = t
+		default:
+			j.TRESPer += "," + t
 		}
-		if j.TRESPer != "" {
-			j.TRESPer += ","
-		}
-		j.TRESPer += t
 	}
 	return nil
 }

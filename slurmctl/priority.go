@@ -80,9 +80,9 @@ func (c *Client) AccrueTimes(ctx context.Context) (map[JobID]time.Time, error) {
 	since := map[JobID]time.Time{}
 	var at time.Time
 	v := view{table: newTable(2), columns: []column{
-		{long: "AccrueTime", set: func(_ *Job, s string) (err error) { at, err = parseTime(s); return }},
-		{long: "JobID", set: func(_ *Job, s string) error {
-			id, err := parseID(s)
+		{long: "AccrueTime", set: func(_ *Job, b []byte, _ *kept) (err error) { at, err = readTime(b); return }},
+		{long: "JobID", set: func(_ *Job, b []byte, _ *kept) error {
+			id, err := readID(b)
 			since[id] = at
 			return err
 		}},
