@@ -13,6 +13,7 @@ import (
 	"github.com/evoslurm/evoslurm/adapter/internal/drivemode"
 	"github.com/evoslurm/evoslurm/adapter/job/request"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/adopt"
+	"github.com/evoslurm/evoslurm/adapter/sidecar/core/delay"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/follow"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/hold"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/msg"
@@ -174,12 +175,12 @@ func BenchmarkDelays(b *testing.B) {
 					pollOnce(c, s)
 				case "measured":
 					c.Delays.Measured = time.Time{}
-					hold.MeasureDelays(c, s)
+					delay.Measure(c, s)
 				case "always":
 					s.Jobs[0].Priority = uint64(i)
 					fallthrough
 				default:
-					hold.WatchDelays(c, s)
+					delay.Watch(c, s)
 				}
 				c.Effects = nil
 			}
@@ -193,10 +194,10 @@ func BenchmarkDelays(b *testing.B) {
 
 func pollOnce(c *state.Core, s *state.Snapshot) {
 	s.Taken = s.Taken.Add(time.Second)
-	hold.WatchDelays(c, s)
+	delay.Watch(c, s)
 	hold.Price(c, s)
 	c.Delays.Measured = time.Time{}
-	hold.MeasureDelays(c, s)
+	delay.Measure(c, s)
 	planNow(c, s)
 }
 

@@ -8,6 +8,7 @@ import (
 
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/act"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/adopt"
+	"github.com/evoslurm/evoslurm/adapter/sidecar/core/delay"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/follow"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/hold"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/lend"
@@ -75,9 +76,9 @@ func cycle(c *state.Core, s *state.Snapshot) {
 	follow.Banish(c, s)
 	follow.FollowKept(c, s)
 	follow.FollowPlans(c, s)
-	hold.WatchDelays(c, s)
+	delay.Watch(c, s)
 	hold.Price(c, s)
-	hold.MeasureDelays(c, s)
+	delay.Measure(c, s)
 	follow.Plan(c, s)
 }
 

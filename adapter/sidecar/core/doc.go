@@ -18,12 +18,14 @@
 //	talk     answers to scripts and users: calls, changes, what is shown
 //	act      starts, growths, shrinks; one action per job at a time
 //	lend     nodes beyond the plan for malleable jobs, and offers
-//	hold     reservations for coming steps, within shares and the delay budget; power; price
+//	delay    what holds cost stock jobs: promises lapse before they delay one for too long
+//	hold     reservations for coming steps, within shares; power; price
 //	follow   what became of the known jobs, and their plans; when to poll
 //	adopt    parked jobs with a marker become evolving jobs
 //	plan     who is planned, where, and the problem for the strategy
 //	slurm    what Slurm would do: eligibility, limits, rank, age, power, what is busy
-//	state    what is known, with verbs that change it; pending tasks; the table of drive modes
+//	state    what is known, with verbs that change it; pending tasks
+//	mode     the table of drive modes
 //	msg      inputs, effects, and problems: what the shell sees
 //
 // A job ([state.Job]) is a stack of groups of fields. Each group has an owner, a room that writes it. Other rooms

@@ -8,6 +8,7 @@ import (
 	"github.com/evoslurm/evoslurm/adapter/internal/config"
 	"github.com/evoslurm/evoslurm/adapter/internal/drivemode"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/adopt"
+	"github.com/evoslurm/evoslurm/adapter/sidecar/core/mode"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/state"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/state/statetest"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/talk"
@@ -21,29 +22,29 @@ import (
 func TestDriveRowIsCurrent(t *testing.T) {
 	c := statetest.NewCore(config.Default(), time.Now())
 	j := &state.Job{Job: &row.Job{Owned: row.Owned{SlurmID: 7}, Terms: row.Terms{Drive: string(drivemode.Merge), Profile: planner.Profile{{Duration: 60, Nodes: 1}}}}}
-	check := func(when string, mode drivemode.Mode, on state.SiteFacts) {
+	check := func(when string, drive drivemode.Mode, on mode.Facts) {
 		t.Helper()
-		if want := state.BehaviourOf(mode, on); j.Mode != want {
+		if want := mode.Of(drive, on); j.Mode != want {
 			t.Errorf("%s: %+v, want %+v", when, j.Mode, want)
 		}
 	}
 	adopt.Add(c, j)
-	check("adopted", drivemode.Merge, state.SiteFacts{})
-	state.SetFacts(c, state.SiteFacts{ResizesOnce: true, StepManagers: true})
-	check("it may have a step manager", drivemode.Merge, state.SiteFacts{ResizesOnce: true, StepManagers: true})
+	check("adopted", drivemode.Merge, mode.Facts{})
+	state.SetFacts(c, mode.Facts{ResizesOnce: true, StepManagers: true})
+	check("it may have a step manager", drivemode.Merge, mode.Facts{ResizesOnce: true, StepManagers: true})
 	c.MayUpdate(false)
-	check("Slurm rejects updates", drivemode.Merge, state.SiteFacts{UpdatesNeedAccount: true, ResizesOnce: true, StepManagers: true})
+	check("Slurm rejects updates", drivemode.Merge, mode.Facts{UpdatesNeedAccount: true, ResizesOnce: true, StepManagers: true})
 	c.Snapshot = &state.Snapshot{ByID: map[slurmctl.JobID]*slurmctl.Job{7: {ID: 7}}}
 	c.Asked[7] = &state.RequestRead{Known: true}
 	adopt.LearnAll(c, c.Snapshot)
-	check("it has no step manager", drivemode.Merge, state.SiteFacts{UpdatesNeedAccount: true, ResizesOnce: true})
+	check("it has no step manager", drivemode.Merge, mode.Facts{UpdatesNeedAccount: true, ResizesOnce: true})
 	c.MayUpdate(true)
 	c.Turn(j, errors.New("no merging"))
-	check("turned", drivemode.Companion, state.SiteFacts{ResizesOnce: true})
+	check("turned", drivemode.Companion, mode.Facts{ResizesOnce: true})
 	if err := talk.CheckJobs(c); err != nil {
 		t.Error(err)
 	}
-	if j.Mode = state.Modes[drivemode.Chain]; talk.CheckJobs(c) == nil {
+	if j.Mode = mode.Table[drivemode.Chain]; talk.CheckJobs(c) == nil {
 		t.Error("a job with another mode's row passes the check")
 	}
 }

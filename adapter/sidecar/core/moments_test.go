@@ -117,7 +117,7 @@ func selected(e ast.Expr) (of, name string) {
 
 // clockCompared lists the functions that compare the clock otherwise, and why that is sound.
 var clockCompared = reasons(map[string]string{
-	"it measures, for a log, an event or the user": `hold.MeasureDelays hold.delaysNow follow.followSuspension hold.Overrun slurm.SettleLimits
+	"it measures, for a log, an event or the user": `delay.Measure hold.delaysNow follow.followSuspension hold.Overrun slurm.SettleLimits
 		state.SettleIntent`,
 	"it sets times when something has happened": `act.bring act.ExpanderLimit adopt.Recovered follow.notConfigured follow.recordAllocation follow.refitted hold.createHold
 		state.AgesFrom slurm.WatchPriorities slurm.Explain slurm.RulesSince state.NotInFuture follow.startedAt`,
@@ -134,7 +134,7 @@ var clockCompared = reasons(map[string]string{
 	"the value moves: Moments.Moves":                                   "slurm.agedAt",
 	"only a time that Moments has noted changes the result":            `act.tooFar act.wanted follow.prolong hold.adjusted hold.claim hold.exceeds hold.late hold.take`,
 	"it plans a job again, for another reason":                         "follow.addKept",
-	"the next look at delays is noted":                                 "hold.WatchDelays hold.isHeldUp hold.giveWay",
+	"the next look at delays is noted":                                 "delay.Watch delay.isHeldUp delay.giveWay",
 })
 
 // reasons returns the reason of each function.

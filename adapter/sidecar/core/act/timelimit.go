@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/evoslurm/evoslurm/adapter/sidecar/core/mode"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/msg"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/plan"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/slurm"
@@ -66,7 +67,7 @@ func ShortParts(c *state.Core, s *state.Snapshot, j *state.Job) []msg.Limit {
 	needs := func(r *slurmctl.Job, end time.Time, raise bool) time.Time {
 		longest, why := LongestLimit(s, r, c.Rules.Limits)
 		if !j.Mode.RaisesLimits {
-			longest, why = r.TimeLimit, state.AccountWords
+			longest, why = r.TimeLimit, mode.AccountWords
 		}
 		limit, latest := LongerLimit(r, end, longest)
 		if !raise && limit > r.TimeLimit {

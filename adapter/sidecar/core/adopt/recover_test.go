@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/evoslurm/evoslurm/adapter/internal/drivemode"
+	"github.com/evoslurm/evoslurm/adapter/sidecar/core/mode"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/state"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/store/row"
 	"github.com/evoslurm/evoslurm/planner"
@@ -35,7 +36,7 @@ func TestInferStep(t *testing.T) {
 			t.Fatal(err)
 		}
 		if got, _ := InferStep(p, func(step int) int {
-			return MostOf((&state.Job{Mode: state.Modes[drivemode.Merge], Job: &row.Job{Terms: row.Terms{Profile: p}}}), step)
+			return MostOf((&state.Job{Mode: mode.Table[drivemode.Merge], Job: &row.Job{Terms: row.Terms{Profile: p}}}), step)
 		}, 0, c.nodes, c.coming, c.elapsed); got != c.want {
 			t.Errorf("%s with %d nodes after %d s, step %d held: step %d, want %d", c.profile, c.nodes, c.elapsed, c.coming, got, c.want)
 		}

@@ -301,18 +301,18 @@ func urgency(c *state.Core, h *state.Hold, now int64) int {
 	switch {
 	case h.Awaited(), j.State == row.Queued && c.ReachedSecond(now, j.Plan[0].Start), j.State != row.Queued && c.ReachedSecond(now, h.Start):
 		return 0
-	case j.State == row.Queued && inPlace(c, j, 1):
+	case j.State == row.Queued && InPlace(c, j, 1):
 		return 3
 	case j.State == row.Queued:
 		return 4
-	case inPlace(c, j, h.Step):
+	case InPlace(c, j, h.Step):
 		return 1
 	}
 	return 2
 }
 
-// inPlace reports whether Slurm has the hold of a job's step.
-func inPlace(c *state.Core, j *state.Job, step int) bool {
+// InPlace reports whether Slurm has the hold of a job's step.
+func InPlace(c *state.Core, j *state.Job, step int) bool {
 	return c.HoldNames[state.HoldKey{j.BaseID(), step}] != ""
 }
 
@@ -353,7 +353,7 @@ func Allowed(c *state.Core, all []state.Hold, now int64) []state.Hold {
 		j := h.Job
 		back := j.Unheld
 		if j.State != row.Queued || back == nil || back.Step > 1 { // without a hold for the start, hold no growths
-			back = l.take(h, heldIn(c, j), h.Awaited(), inPlace(c, j, h.Step))
+			back = l.take(h, heldIn(c, j), h.Awaited(), InPlace(c, j, h.Step))
 		}
 		if taken[i] = back == nil; taken[i] {
 			continue

@@ -26,7 +26,7 @@ func use(c *state.Core, now int64) []api.BudgetUse {
 	l := newLedger(c, now)
 	for _, j := range c.Active {
 		for _, h := range HoldsOf(c, j, now) {
-			if inPlace(c, j, h.Step) {
+			if InPlace(c, j, h.Step) {
 				in := heldIn(c, j)
 				l.place(in)
 				l.add(l.ownersOf(j), l.claim(h, in))

@@ -7,6 +7,7 @@ import (
 
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/follow"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/hold"
+	"github.com/evoslurm/evoslurm/adapter/sidecar/core/mode"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/state"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/state/statetest"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/store/row"
@@ -86,7 +87,7 @@ func TestOffered(t *testing.T) {
 		"its promise has lapsed":            {func(b *statetest.Bench, j *state.Job) { b.Plans(j, "0-3600 n[1-2]") }, ""},
 		"it lacks a node":                   {func(b *statetest.Bench, j *state.Job) { b.Has(j, "n1") }, ""},
 		"it has a claim":                    {func(_ *statetest.Bench, j *state.Job) { j.Claim = 6 }, ""},
-		"Slurm resizes a job only once":     {func(b *statetest.Bench, _ *state.Job) { state.SetFacts(b.Core, state.SiteFacts{ResizesOnce: true}) }, ""},
+		"Slurm resizes a job only once":     {func(b *statetest.Bench, _ *state.Job) { state.SetFacts(b.Core, mode.Facts{ResizesOnce: true}) }, ""},
 		"a threshold of the site":           {func(b *statetest.Bench, _ *state.Job) { b.Config.Malleable.Threshold = 3 }, "grow n3"},
 		"a threshold that it has reached":   {func(b *statetest.Bench, _ *state.Job) { b.Config.Malleable.Threshold = 2 }, ""},
 	} {

@@ -33,7 +33,7 @@ type Observation struct {
 	Commands           int           // number of commands in this poll
 	CPU                time.Duration // processor time of these commands
 	BareCPU            time.Duration // processor time of a command that asks for next to nothing; 0: not measured
-	UpdatesNeedAccount bool          // see SiteFacts
+	UpdatesNeedAccount bool          // see mode.Facts
 }
 
 // Resized holds the answer of a malleability policy ([Resize]), by the jobs of the question. If it has a
@@ -56,7 +56,7 @@ type Outcome struct {
 	Task               int64
 	Err                error
 	Result             any
-	UpdatesNeedAccount bool // see SiteFacts
+	UpdatesNeedAccount bool // see mode.Facts
 }
 
 // Call is a request from a job's script or an administrator. It asks what the job has. It also ends a step if

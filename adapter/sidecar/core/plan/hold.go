@@ -13,7 +13,7 @@ import (
 // budget (max_delay). A job is held up if Slurm would start it now without holds: it is
 // eligible, its nodes are idle, and no job before it in Slurm's order needs them. The core remembers
 // the first such moment. If the holds delay the planned start beyond that moment plus the budget,
-// the cheapest promises in its way lapse (giveway.go). Until then, no queued job is planned in
+// the cheapest promises in its way lapse (package delay). Until then, no queued job is planned in
 // its way either.
 //
 // Evolving jobs also have their places in that order: a queued job with its first step, and a job

@@ -8,6 +8,7 @@ import (
 
 	"github.com/evoslurm/evoslurm/adapter/internal/drivemode"
 	"github.com/evoslurm/evoslurm/adapter/job/request"
+	"github.com/evoslurm/evoslurm/adapter/sidecar/core/mode"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/state"
 	"github.com/evoslurm/evoslurm/planner"
 	"github.com/evoslurm/evoslurm/slurmctl"
@@ -49,7 +50,7 @@ func DriveOf(c *state.Core, r *slurmctl.Job, sp request.Request, stepMgr bool) (
 }
 
 // checkResizes returns an error if a profile that the job may get needs a resize that Slurm refuses.
-func checkResizes(c *state.Core, sp request.Request, facts state.SiteFacts) error {
+func checkResizes(c *state.Core, sp request.Request, facts mode.Facts) error {
 	profiles := []planner.Profile{sp.Profile}
 	if sp.Moldable != nil {
 		profiles = sp.Moldable.Alternatives

@@ -9,6 +9,7 @@ import (
 	"github.com/evoslurm/evoslurm/adapter/api"
 	"github.com/evoslurm/evoslurm/adapter/internal/config"
 	"github.com/evoslurm/evoslurm/adapter/internal/drivemode"
+	"github.com/evoslurm/evoslurm/adapter/sidecar/core/mode"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/msg"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/store/row"
 	"github.com/evoslurm/evoslurm/planner"
@@ -53,7 +54,7 @@ type Observed struct {
 	SlurmUser   uint32
 	ConfigRead  time.Time
 	Topology    slurmctl.Topology // as of ConfigRead
-	Facts       SiteFacts
+	Facts       mode.Facts
 	Ageing      slurmctl.Ageing
 	Calculated  time.Time      // last known calculation of Slurm's priorities
 	AccrualRead time.Time      // see ReadAccrual
@@ -165,7 +166,7 @@ func TakeConfig(c *Core, cfg slurmctl.Config) (err error) {
 	}
 	c.SlurmConfig, c.ConfigRead, c.Ageing = cfg, c.Now, cfg.Ageing()
 	stepMgrs, _ := slurmctl.StepMgr(cfg)
-	SetFacts(c, SiteFacts{UpdatesNeedAccount: c.Facts.UpdatesNeedAccount, ResizesOnce: slurmctl.ResizesOnce(cfg), StepManagers: stepMgrs, AsksJobs: !c.Site.Root})
+	SetFacts(c, mode.Facts{UpdatesNeedAccount: c.Facts.UpdatesNeedAccount, ResizesOnce: slurmctl.ResizesOnce(cfg), StepManagers: stepMgrs, AsksJobs: !c.Site.Root})
 	c.Power.SetSaving(cfg)
 	if _, c.SlurmUser, err = cfg.SlurmUser(); err != nil {
 		return err

@@ -8,6 +8,7 @@ import (
 	"github.com/evoslurm/evoslurm/adapter/internal/drivemode"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/follow"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/lend"
+	"github.com/evoslurm/evoslurm/adapter/sidecar/core/mode"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/msg"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/slurm"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/state"
@@ -52,7 +53,7 @@ func checkState(c *state.Core, j *state.Job, bad func(j *state.Job, format strin
 		bad(j, "waits after its last step")
 	case len(j.Plan) != 0 && len(j.Plan) != len(j.Profile) && !j.Lapsed() && j.State != row.Waiting && !lapsedAtStart(j):
 		bad(j, "the plan has %d steps", len(j.Plan))
-	case j.Mode != state.BehaviourOf(drivemode.Mode(j.Drive), state.FactsOf(c, j)):
+	case j.Mode != mode.Of(drivemode.Mode(j.Drive), state.FactsOf(c, j)):
 		bad(j, "has another row of the drive table than its mode and site have")
 	case c.ByID[j.BaseID()] == nil: // the entry may belong to another job, see replaced
 		bad(j, "is not found by its base job")

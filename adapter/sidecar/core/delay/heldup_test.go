@@ -1,10 +1,11 @@
-package hold
+package delay
 
 import (
 	"slices"
 	"testing"
 	"time"
 
+	"github.com/evoslurm/evoslurm/adapter/sidecar/core/hold"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/msg"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/plan"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/state"
@@ -23,8 +24,8 @@ func (b *bench) begin(j *state.Job) {
 	j.Record.State, j.Record.NodeList = slurmctl.Running, j.Plan[0].Nodes
 	j.Record.StartTime, j.Record.EndTime = b.s.Taken, b.s.Taken.Add(j.Record.TimeLimit)
 	j.Held = []msg.Part{{ID: j.BaseID(), Step: 1, Nodes: j.Plan[0].Nodes}}
-	for _, h := range HoldsOf(b.Core, j, b.s.Taken.Unix()) {
-		SetHold(b.Core, slurmctl.Reservation{Name: state.OwnName{j.BaseID(), h.Step, 1}.String(), Start: time.Unix(h.Start, 0), End: time.Unix(h.End, 0), Nodes: h.Nodes, Flags: h.Flags()})
+	for _, h := range hold.HoldsOf(b.Core, j, b.s.Taken.Unix()) {
+		hold.SetHold(b.Core, slurmctl.Reservation{Name: state.OwnName{j.BaseID(), h.Step, 1}.String(), Start: time.Unix(h.Start, 0), End: time.Unix(h.End, 0), Nodes: h.Nodes, Flags: h.Flags()})
 	}
 	b.see()
 }
@@ -48,7 +49,7 @@ func (b *bench) see() {
 func (b *bench) later(by time.Duration) {
 	b.Now = b.Now.Add(by)
 	b.s.Taken = b.Now
-	WatchDelays(b.Core, b.s)
+	Watch(b.Core, b.s)
 }
 
 // TestDelayBudgetClaims: a job is held up only if Slurm would start it this moment without holds.
@@ -181,13 +182,13 @@ func TestFreedStay(t *testing.T) {
 				}
 			}
 		}
-		ForgetHold(b.Core, "evo_7_2_1")
+		hold.ForgetHold(b.Core, "evo_7_2_1")
 	}
 	// a hold that is far away leaves these nodes at once, and others when there is time
-	SetHold(b.Core, slurmctl.Reservation{Name: "evo_9_2_7", Nodes: freed[:1]})
-	SetHold(b.Core, slurmctl.Reservation{Name: "evo_9_3_8", Nodes: []string{"n1"}})
+	hold.SetHold(b.Core, slurmctl.Reservation{Name: "evo_9_2_7", Nodes: freed[:1]})
+	hold.SetHold(b.Core, slurmctl.Reservation{Name: "evo_9_3_8", Nodes: []string{"n1"}})
 	for name, want := range map[string]bool{"evo_9_2_7": true, "evo_9_3_8": false} {
-		if got := KeepsFreed(b.Core, msg.ChangeHold{Name: name, Change: slurmctl.ReservationUpdate{Nodes: []string{"n1"}}}); got != want {
+		if got := hold.KeepsFreed(b.Core, msg.ChangeHold{Name: name, Change: slurmctl.ReservationUpdate{Nodes: []string{"n1"}}}); got != want {
 			t.Errorf("%s keeps freed nodes: %v, want %v", name, got, want)
 		}
 	}
@@ -239,7 +240,7 @@ func TestFreedNodes(t *testing.T) {
 	if !j.Lapsed() {
 		t.Fatal("the promise has not lapsed")
 	}
-	ForgetHold(b.Core, "evo_1_2_1")
+	hold.ForgetHold(b.Core, "evo_1_2_1")
 	other := b.Evolving(3, 2000, "1@1h", time.Hour)
 	if in := b.startsIn(other); in < 8*time.Hour {
 		t.Errorf("another job starts there in %v", in)
@@ -312,7 +313,7 @@ func TestDelayWithoutHolds(t *testing.T) {
 	b.see()
 	b.later(time.Second)
 	for _, h := range slices.Clone(b.Ours) {
-		ForgetHold(b.Core, h.Name)
+		hold.ForgetHold(b.Core, h.Name)
 	}
 	for _, idle := range []bool{true, false} {
 		b.later(time.Second)

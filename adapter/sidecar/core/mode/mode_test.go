@@ -1,4 +1,4 @@
-package state_test
+package mode_test
 
 import (
 	"fmt"
@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"github.com/evoslurm/evoslurm/adapter/internal/drivemode"
-	"github.com/evoslurm/evoslurm/adapter/sidecar/core/state"
+	"github.com/evoslurm/evoslurm/adapter/sidecar/core/mode"
 )
 
 // rows holds what every drive mode means for every combination of site facts.
@@ -39,7 +39,7 @@ chain+account+once+stepmgr: stepsAreJobs staysInHold waitsForPrologs works
 `
 
 // words returns the names of a behaviour's columns that hold.
-func words(b state.Behaviour) string {
+func words(b mode.Behaviour) string {
 	var names []string
 	v := reflect.ValueOf(b)
 	for i := range v.NumField() {
@@ -53,19 +53,19 @@ func words(b state.Behaviour) string {
 // TestDriveTable checks every mode with every combination of site facts against the expected row.
 func TestDriveTable(t *testing.T) {
 	var got strings.Builder
-	for _, mode := range []drivemode.Mode{drivemode.Merge, drivemode.Companion, drivemode.Chain} {
+	for _, m := range []drivemode.Mode{drivemode.Merge, drivemode.Companion, drivemode.Chain} {
 		for i := range 8 {
-			on := state.SiteFacts{UpdatesNeedAccount: i&1 != 0, ResizesOnce: i&2 != 0, StepManagers: i&4 != 0}
-			name := string(mode)
+			on := mode.Facts{UpdatesNeedAccount: i&1 != 0, ResizesOnce: i&2 != 0, StepManagers: i&4 != 0}
+			name := string(m)
 			for k, fact := range []string{"+account", "+once", "+stepmgr"} {
 				if i&(1<<k) != 0 {
 					name += fact
 				}
 			}
-			b := state.BehaviourOf(mode, on)
+			b := mode.Of(m, on)
 			fmt.Fprintf(&got, "%s: %s\n", name, words(b))
-			on.AsksJobs, b.AsksJob = true, mode != drivemode.Chain // beside that, nothing changes where the sidecar may not submit for users
-			if asks := state.BehaviourOf(mode, on); asks != b {
+			on.AsksJobs, b.AsksJob = true, m != drivemode.Chain // beside that, nothing changes where the sidecar may not submit for users
+			if asks := mode.Of(m, on); asks != b {
 				t.Errorf("%s, if jobs are asked: %s", name, words(asks))
 			}
 		}

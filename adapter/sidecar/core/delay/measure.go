@@ -1,4 +1,4 @@
-package hold
+package delay
 
 import (
 	"maps"
@@ -22,9 +22,9 @@ import (
 // leastDelay is the shortest delay that counts: Slurm starts jobs in cycles of up to half a minute.
 const leastDelay = plan.UntilLook
 
-// MeasureDelays plans the waiting jobs with and without holds, and books the stock jobs that are planned later with
+// Measure plans the waiting jobs with and without holds, and books the stock jobs that are planned later with
 // them.
-func MeasureDelays(c *state.Core, s *state.Snapshot) {
+func Measure(c *state.Core, s *state.Snapshot) {
 	settleDelays(c, s)
 	if c.Now.Before(c.Delays.Measured.Add(plan.DelaysAgain)) || !slices.ContainsFunc(c.Active, func(j *state.Job) bool { return holdsAny(c, j) }) {
 		return

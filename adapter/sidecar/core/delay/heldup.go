@@ -1,4 +1,4 @@
-package hold
+package delay
 
 import (
 	"math"
@@ -7,6 +7,7 @@ import (
 
 	"github.com/evoslurm/evoslurm/adapter/internal/config"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/follow"
+	"github.com/evoslurm/evoslurm/adapter/sidecar/core/hold"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/msg"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/plan"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/slurm"
@@ -16,9 +17,9 @@ import (
 	"github.com/evoslurm/evoslurm/slurmctl"
 )
 
-// WatchDelays finds the stock jobs that are held up. Promises then give way to jobs that would
+// Watch finds the stock jobs that are held up. Promises then give way to jobs that would
 // exceed their budgets.
-func WatchDelays(c *state.Core, s *state.Snapshot) {
+func Watch(c *state.Core, s *state.Snapshot) {
 	d := &c.Delays
 	forgetDelays(c, s)
 	from := heldFrom(c, s)
@@ -103,8 +104,8 @@ func heldGains(c *state.Core, j *state.Job) (held []state.Gain) {
 	if !j.Runs() && !isAboutToRun(j) || j.Kept != nil {
 		return nil
 	}
-	for _, g := range Gained(j) {
-		if g.Step > 1 && inPlace(c, j, g.Step) {
+	for _, g := range hold.Gained(j) {
+		if g.Step > 1 && hold.InPlace(c, j, g.Step) {
 			held = append(held, g)
 		}
 	}

@@ -1,16 +1,16 @@
-package state
+// Package mode is the table of drive modes: what each means on a site with what the site does not allow.
+package mode
 
 import (
 	"errors"
-	"fmt"
 
 	"github.com/evoslurm/evoslurm/adapter/internal/drivemode"
 	"github.com/evoslurm/evoslurm/adapter/job/request"
 )
 
-// SiteFacts holds what a site does not let the sidecar do with running Slurm jobs. A job has its own facts: whether it
+// Facts holds what a site does not let the sidecar do with running Slurm jobs. A job has its own facts: whether it
 // has a step manager is known once its request has been read.
-type SiteFacts struct {
+type Facts struct {
 	UpdatesNeedAccount bool // Slurm rejects every update of a running job (slurmctl.Client.WantsAccount)
 	ResizesOnce        bool // Slurm resizes a job only once (slurmctl.ResizesOnce)
 	StepManagers       bool // jobs may have a step manager (slurmctl.StepMgr)
@@ -44,9 +44,9 @@ type Behaviour struct {
 	Works bool // the site lets jobs grow in this mode
 }
 
-// Modes holds what every drive mode means on a site that lets the sidecar do everything. A new mode is a row here,
+// Table holds what every drive mode means on a site that lets the sidecar do everything. A new mode is a row here,
 // beside its name in package drivemode.
-var Modes = map[drivemode.Mode]Behaviour{
+var Table = map[drivemode.Mode]Behaviour{
 	drivemode.Merge: {
 		ScriptSpansSteps: true, MergesGrowths: true, CarriesNodes: true, BringsNodes: true, Resizes: true, RaisesLimits: true,
 		ShrinksInPart: true, ResizesInPart: true, ResizesBesidePlan: true, Works: true,
@@ -58,9 +58,9 @@ var Modes = map[drivemode.Mode]Behaviour{
 	drivemode.Chain: {StepsAreJobs: true, ReadiesLinks: true, Works: true},
 }
 
-// BehaviourOf returns the row of a drive mode on a site: what the mode means, without what the site does not allow.
-func BehaviourOf(mode drivemode.Mode, on SiteFacts) Behaviour {
-	b := Modes[mode]
+// Of returns the row of a drive mode on a site: what the mode means, without what the site does not allow.
+func Of(mode drivemode.Mode, on Facts) Behaviour {
+	b := Table[mode]
 	if on.UpdatesNeedAccount {
 		b.RaisesLimits, b.ReadiesLinks, b.StaysInHold = false, false, true
 	}
@@ -78,54 +78,10 @@ func BehaviourOf(mode drivemode.Mode, on SiteFacts) Behaviour {
 	return b
 }
 
-// SetFacts records what the site does not allow. If that has changed, every job gets its row again.
-func SetFacts(c *Core, facts SiteFacts) {
-	if c.Facts == facts {
-		return
-	}
-	c.Facts = facts
-	for _, j := range c.Active {
-		SetMode(c, j)
-	}
-}
-
-// SetMode gives a job its row of the table. Call it when its drive mode or the knowledge about its request has changed.
-func SetMode(c *Core, j *Job) { j.Mode = BehaviourOf(drivemode.Mode(j.Drive), FactsOf(c, j)) }
-
-// FactsOf returns the facts for a job. It may have a step manager where the site has them, until its request is read.
-func FactsOf(c *Core, j *Job) SiteFacts {
-	facts := c.Facts
-	if j.Asked != nil {
-		facts = c.Facts.With(j.Asked.StepMgr)
-	}
-	facts.AsksJobs = facts.AsksJobs && j.User != c.Site.User
-	return facts
-}
-
 // With returns the facts that hold for a job with or without a step manager.
-func (f SiteFacts) With(stepMgr bool) SiteFacts {
+func (f Facts) With(stepMgr bool) Facts {
 	f.StepManagers = stepMgr
 	return f
-}
-
-// SiteDrive returns the drive mode that jobs get where facts hold, and why.
-func SiteDrive(c *Core, on SiteFacts) (drivemode.Mode, string) {
-	if b := BehaviourOf(c.Drive, on); b.MergesGrowths && !b.Works {
-		return drivemode.Companion, on.WhyFixed()
-	}
-	return c.Drive, c.DriveReason
-}
-
-// Turn makes the job grow by companions from now on.
-func (c *Core) Turn(j *Job, why error) {
-	if !j.Mode.MergesGrowths {
-		return
-	}
-	j.DriveBy(string(drivemode.Companion))
-	SetMode(c, j)
-	c.Save(j)
-	c.Event(j, "drive changed", map[string]any{"from": drivemode.Merge, "to": drivemode.Companion, "why": why.Error()})
-	c.LogJob(j).WithError(why).Warn("Slurm merges nothing into this job: it grows by companions from now on")
 }
 
 const (
@@ -134,7 +90,7 @@ const (
 )
 
 // WhyFixed returns why Slurm jobs cannot be made smaller, or "" if they can.
-func (f SiteFacts) WhyFixed() string {
+func (f Facts) WhyFixed() string {
 	switch {
 	case f.UpdatesNeedAccount:
 		return AccountWords
@@ -146,7 +102,7 @@ func (f SiteFacts) WhyFixed() string {
 
 // NoShrink returns the error for a profile that needs a smaller Slurm job. The text against says where. It returns nil
 // if Slurm jobs can be made smaller.
-func (f SiteFacts) NoShrink(against string) error {
+func (f Facts) NoShrink(against string) error {
 	switch {
 	case f.UpdatesNeedAccount:
 		return errors.New(against + ": " + AccountWords + ". " + accountRemedy)
@@ -154,16 +110,4 @@ func (f SiteFacts) NoShrink(against string) error {
 		return errors.New(against + ": " + request.StepMgrWords + ": " + request.StepMgrRemedy)
 	}
 	return nil
-}
-
-// OnceWords returns the text that Slurm resizes a job only once.
-func OnceWords(c *Core) string {
-	return fmt.Sprintf("and Slurm %s without slurmdbd resizes a job only once", c.SlurmConfig.Version)
-}
-
-// MayUpdate records whether Slurm lets the sidecar change running jobs.
-func (c *Core) MayUpdate(may bool) {
-	facts := c.Facts
-	facts.UpdatesNeedAccount = !may
-	SetFacts(c, facts)
 }
