@@ -22,13 +22,15 @@ type Offer struct {
 	Has       int       `json:"has"`               // the job's nodes when it was made
 	Why       string    `json:"why,omitempty"`
 	Made      time.Time `json:"made,omitzero"`
-	Deadline  time.Time `json:"deadline"` // until which it may be answered
-	Seconds   int       `json:"seconds"`  // until then
+	Deadline  time.Time `json:"deadline"`       // until which it may be answered
+	Seconds   int       `json:"seconds"`        // until then
+	Until     time.Time `json:"until,omitzero"` // by when offered nodes must be left by the present plan; none: no other job is planned on them
 
 	State    string    `json:"state,omitempty"` // open, accepted (being carried out), done, declined, withdrawn, unanswered or failed
 	Accepted int       `json:"accepted,omitempty"`
 	Enforced bool      `json:"enforced,omitempty"` // the nodes were taken at the deadline
 	Answered time.Time `json:"answered,omitzero"`  // when it was accepted
+	Back     time.Time `json:"back,omitzero"`      // by when the job promised to give the nodes back
 	Closed   time.Time `json:"closed,omitzero"`
 	Note     string    `json:"note,omitempty"`
 }
@@ -36,8 +38,9 @@ type Offer struct {
 // AnswerRequest answers an offer. A caller may repeat it (if the answer was lost, or the wait was
 // cut short) without changing the job twice.
 type AnswerRequest struct {
-	Offer  int64 `json:"offer"`
-	Accept int   `json:"accept"` // number of nodes; 0 to decline
+	Offer  int64     `json:"offer"`
+	Accept int       `json:"accept"`         // number of nodes; 0 to decline
+	Until  time.Time `json:"until,omitzero"` // promises to give them back by then
 }
 
 // Answer is the result of an answer.

@@ -428,6 +428,7 @@ PUBLIC int evos_wait_event(long long after, double timeout, struct evos_offer **
 		o->has = (int)number(a, "has");
 		o->seconds = (int)number(a, "seconds");
 		o->why = text(a, "why");
+		o->until = (long long)seconds(text(a, "until"));
 		if (names(w.of, evos_member(a, "names"), &o->names) < 0 || (o->further = names(w.of, evos_member(a, "further"), &o->further_names)) < 0)
 			rc = fail(EVOS_ERROR, "out of memory");
 		*offer = o;

@@ -50,6 +50,7 @@ module evoslurm
     type(c_ptr) :: further_names
     integer(c_int) :: has, seconds
     type(c_ptr) :: why
+    integer(c_long_long) :: until
   end type
 
   interface evos_free

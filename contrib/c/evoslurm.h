@@ -75,6 +75,7 @@ struct evos_offer {
 	int has;     /* nodes that the job had when it was made */
 	int seconds; /* until the deadline */
 	const char *why;
+	long long until; /* Unix second by which offered nodes must be left for the next job planned on them; 0: none */
 };
 
 /* All that give a step set the environment of this process by it, so that evosrun, srun and

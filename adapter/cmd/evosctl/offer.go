@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/evoslurm/evoslurm/adapter/api"
+	"github.com/evoslurm/evoslurm/adapter/internal/when"
 	"github.com/evoslurm/evoslurm/adapter/job/injob"
 )
 
@@ -23,10 +24,13 @@ JSON:
    "deadline": "2026-11-22T20:45:04Z", "seconds": 30}
 
 or, with --shell=sh (csh, fish), what the job's shell evaluates: EVO_OFFER, EVO_OFFER_KIND,
-EVO_OFFER_MANDATORY (1, or empty), EVO_OFFER_NODES, EVO_OFFER_NODELIST, EVO_OFFER_SECONDS (and EVO_OFFER_JOB).
+EVO_OFFER_MANDATORY (1, or empty), EVO_OFFER_NODES, EVO_OFFER_NODELIST, EVO_OFFER_SECONDS, EVO_OFFER_UNTIL (and
+EVO_OFFER_JOB).
 
 kind grow: the job may have up to "nodes" nodes, until the deadline. Answer with evosctl accept K (as many
-as the application can use) or evosctl decline; without an answer the offer is withdrawn.
+as the application can use) or evosctl decline; without an answer the offer is withdrawn. "until" (EVO_OFFER_UNTIL,
+in Unix seconds) is when the nodes must be left for the next job that is planned on them. It is missing (empty) if
+there is none. Jobs that come later, or stock jobs, may need the nodes sooner.
 kind shrink: the job should give back "nodes" nodes, those of "node_list". Leave them, then call evosctl
 accept K. You may give back more than "nodes": those of "further", in their order. If the offer is mandatory,
 Slurm takes the nodes at the deadline whatever the answer, with all processes there (the job's processes first
@@ -110,6 +114,12 @@ With --signal=TERM, srun steps with tasks on leaving nodes get that signal first
 shortly before the deadline. Other steps get no signal. (The site's overrun_signal, after a demand without an
 answer, goes to the whole job.)
 
+With --until=TIME, the job promises to give accepted nodes back by then: EVO_OFFER_UNTIL, other Unix seconds, or a
+time as sacct takes it (20:45, now+10minutes). It must not be later than the offer's. Give them back with evosctl
+shrink. Otherwise the sidecar demands them, a grace before the time, and Slurm takes them at the time. Under the
+approach PRA, other jobs are planned on these nodes from then on. The promise does not keep anyone from
+demanding the nodes sooner.
+
 The command answers the offer --offer, else EVO_OFFER, else the open one. A second call for the same offer
 changes nothing.
 
@@ -129,6 +139,7 @@ type answering struct {
 	offer int64
 
 	signal string // for srun steps on nodes that go; "": none
+	until  string // by when to give offered nodes back; "": no promise
 }
 
 func newAccept() *cobra.Command {
@@ -156,7 +167,23 @@ func newAccept() *cobra.Command {
 	a.out.add(cmd)
 	cmd.Flags().Int64Var(&a.offer, "offer", 0, "number of the offer to answer")
 	addSignal(cmd, &a.signal)
+	cmd.Flags().StringVar(&a.until, "until", "", "time by which the job gives the nodes back (default: no promise)")
 	return cmd
+}
+
+// promise reads a time of --until.
+func promise(text string, now time.Time) (time.Time, error) {
+	if text == "" {
+		return time.Time{}, nil
+	}
+	if s, err := strconv.ParseInt(text, 10, 64); err == nil && s >= 1e8 && s < 1e11 { // shorter ones are dates of sacct
+		return time.Unix(s, 0), nil
+	}
+	t, err := when.Parse(text, now)
+	if err != nil {
+		return time.Time{}, fmt.Errorf("--until: %w", err)
+	}
+	return t, nil
 }
 
 func newDecline() *cobra.Command {
@@ -176,6 +203,10 @@ func newDecline() *cobra.Command {
 
 // run answers the offer with that many nodes.
 func (a *answering) run(cmd *cobra.Command, nodes int) error {
+	until, err := promise(a.until, time.Now())
+	if err != nil {
+		return a.out.fail(err, 1, false)
+	}
 	client, job, err := a.job.connect(cmd)
 	if err != nil {
 		return a.out.fail(err, 1, false)
@@ -191,7 +222,7 @@ func (a *answering) run(cmd *cobra.Command, nodes int) error {
 	}
 	var got api.Answer
 	if err == nil {
-		got, err = a.answer(ctx, client, job, api.AnswerRequest{Offer: id, Accept: nodes})
+		got, err = a.answer(ctx, client, job, api.AnswerRequest{Offer: id, Accept: nodes, Until: until})
 	}
 	var sig interrupted
 	switch {

@@ -143,7 +143,7 @@ func (b *scripted) Offer(ctx context.Context, id uint32, q api.OfferQuery) (api.
 	at := time.Now().Add(time.Hour)
 	switch {
 	case q.After < 7:
-		return api.Offer{Ready: true, Job: id, ID: 7, Kind: "grow", Nodes: 3, NodeList: "n[3-5]", Has: 2, Deadline: at}, b.known(id)
+		return api.Offer{Ready: true, Job: id, ID: 7, Kind: "grow", Nodes: 3, NodeList: "n[3-5]", Has: 2, Deadline: at, Until: time.Unix(1795368700, 0)}, b.known(id)
 	case q.After < 8:
 		return api.Offer{Ready: true, Job: id, ID: 8, Kind: "shrink", Mandatory: true, Nodes: 2, NodeList: "n[4-5]", Further: []string{"n3"}, Has: 5, Deadline: at}, b.known(id)
 	}
@@ -152,7 +152,11 @@ func (b *scripted) Offer(ctx context.Context, id uint32, q api.OfferQuery) (api.
 
 func (b *scripted) Answer(ctx context.Context, id uint32, r api.AnswerRequest) (api.Answer, error) {
 	b.mu.Lock()
-	b.posts = append(b.posts, fmt.Sprintf("%d:%d=%d", id, r.Offer, r.Accept))
+	post := fmt.Sprintf("%d:%d=%d", id, r.Offer, r.Accept)
+	if !r.Until.IsZero() {
+		post += fmt.Sprintf("@%d", r.Until.Unix())
+	}
+	b.posts = append(b.posts, post)
 	if r.Offer == 7 && r.Accept == 3 {
 		b.step[id] = 2
 	}

@@ -74,11 +74,17 @@ func offerWords(o api.Offer, now time.Time) string {
 	if o.Kind == "shrink" {
 		text = fmt.Sprintf("%s %d of %d nodes, %s, until %s", kind, o.Nodes, o.Has, o.NodeList, full(o.Deadline, now))
 	}
+	if !o.Until.IsZero() {
+		text += ", to be left by " + full(o.Until, now)
+	}
 	if o.Why != "" {
 		text += ": " + o.Why
 	}
 	if !o.Answered.IsZero() && !o.Enforced && o.Accepted > 0 {
 		text += fmt.Sprintf("; accepted %d at %s", o.Accepted, full(o.Answered, now))
+		if !o.Back.IsZero() {
+			text += ", to give back by " + full(o.Back, now)
+		}
 	}
 	switch {
 	case o.Enforced:

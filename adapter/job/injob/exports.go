@@ -155,10 +155,14 @@ func ExportsOfOffer(o api.Offer) (Exports, error) {
 	if o.Kind != kind {
 		kind = "shrink"
 	}
+	until := ""
+	if !o.Until.IsZero() {
+		until = strconv.FormatInt(o.Until.Unix(), 10)
+	}
 	return Exports{Unset: []string{VarError}, Set: []Var{
 		{VarOffer, strconv.FormatInt(o.ID, 10)}, {VarOffer + "_JOB", strconv.FormatUint(uint64(o.Job), 10)}, {VarOffer + "_KIND", kind},
 		{VarOffer + "_MANDATORY", mandatory}, {VarOffer + "_NODES", strconv.Itoa(o.Nodes)}, {VarOffer + "_NODELIST", slurmctl.CompressNodes(nodes)},
-		{VarOffer + "_SECONDS", strconv.Itoa(o.Seconds)},
+		{VarOffer + "_SECONDS", strconv.Itoa(o.Seconds)}, {VarOffer + "_UNTIL", until},
 	}}, nil
 }
 

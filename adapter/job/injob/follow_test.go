@@ -48,7 +48,7 @@ type fake struct {
 	asked         []api.NextRequest
 	away          bool // the sidecar does not answer
 	offer         []api.Offer
-	said          []api.AnswerRequest
+	said          []said
 	by            func(api.AnswerRequest) api.Allocation // what the job has by an answer
 	lost, signals int                                    // how many signals Slurm loses, and how many there were
 	out           safeBuffer
@@ -124,11 +124,17 @@ func (f *fake) Offer(ctx context.Context, _ uint32, q api.OfferQuery) (api.Offer
 	}
 }
 
+// said is an answer to an offer.
+type said struct {
+	offer int64
+	nodes int
+}
+
 func (f *fake) Answer(_ context.Context, _ uint32, req api.AnswerRequest) (api.Answer, error) {
 	on := f.on()
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.said = append(f.said, req)
+	f.said = append(f.said, said{req.Offer, req.Accept})
 	for _, o := range f.offer {
 		if o.ID != req.Offer {
 			continue

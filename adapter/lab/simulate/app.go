@@ -154,6 +154,7 @@ type Says struct {
 	After time.Duration // time that it takes to answer
 	Mute  bool          // it does not answer
 	Nodes int           // largest number of nodes that it accepts; below 0 for all
+	Until time.Duration // promises to give accepted nodes back by then, from its answer on; 0: no promise
 }
 
 // Act is an application's action some time into a step, which ends the step.

@@ -80,13 +80,20 @@ func parseChange(what string) (*api.ChangeRequest, error) {
 }
 
 // parseSays reads answers in order; the last one repeats: all, none (it declines), mute, or a
-// number of nodes, each with an optional +DURATION that it takes.
+// number of nodes, each with an optional @DURATION for which it promises to keep them, and an optional +DURATION that the
+// answer takes.
 func parseSays(text string) (all []Says, err error) {
 	for one := range strings.SplitSeq(text, ",") {
 		what, after, slow := strings.Cut(one, "+")
 		a := Says{Nodes: -1}
 		if slow {
 			if a.After, err = time.ParseDuration(after); err != nil {
+				return nil, err
+			}
+		}
+		what, keeps, promises := strings.Cut(what, "@")
+		if promises {
+			if a.Until, err = time.ParseDuration(keeps); err != nil {
 				return nil, err
 			}
 		}

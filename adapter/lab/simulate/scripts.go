@@ -223,6 +223,7 @@ type listener struct {
 	Known int64      // the last offer's ID
 	Heard int        // offers so far
 	Offer *api.Offer // to be answered; nil while it waits for one
+	Until time.Time  // by when it promises to give the nodes back
 }
 
 func (l *listener) running() bool {
@@ -253,10 +254,13 @@ func (l *listener) Run(p *slurmsim.Process) {
 			if o.Kind == "shrink" {
 				a.Work.on(s.Cluster, o.Has-o.Accepted) // first it leaves them
 			}
+			if l.Until = (time.Time{}); says.Until > 0 && o.Kind == "grow" {
+				l.Until = s.Cluster.Now().Add(says.Until)
+			}
 			l.Offer = &o
 		}
 		o := l.Offer
-		answer, err := s.Answer(p, l.Job, api.AnswerRequest{Offer: o.ID, Accept: o.Accepted}, l.running)
+		answer, err := s.Answer(p, l.Job, api.AnswerRequest{Offer: o.ID, Accept: o.Accepted, Until: l.Until}, l.running)
 		l.Offer = nil
 		switch {
 		case err != nil:

@@ -147,3 +147,41 @@ func TestMalleable(t *testing.T) {
 		})
 	}
 }
+
+// TestPromise lets a job promise to give nodes back, in both drive modes. It says nothing more, so the sidecar demands
+// them in time, and takes them.
+func TestPromise(t *testing.T) {
+	t.Parallel()
+	for _, drive := range []drivemode.Mode{drivemode.Merge, drivemode.Companion} {
+		t.Run(string(drive), func(t *testing.T) {
+			t.Parallel()
+			l := newLab(t, slurmtest.Options{Accounting: true, PermitJobExpansion: true}, func(*config.Config) {})
+			id := l.submitSpec(request.Request{Drive: drive, Malleable: &request.Malleable{Max: []int{3}, Grace: 5}}, "1@20m")
+			l.running(id, 1)
+			var o api.Offer
+			l.eventually("an offer", func() (err error) {
+				if o, err = l.Offer(l.ctx(), id, api.OfferQuery{}); err == nil && !o.Ready {
+					err = errors.New("none")
+				}
+				return err
+			})
+			if _, err := l.Answer(l.ctx(), id, api.AnswerRequest{Offer: o.ID, Accept: 2, Until: time.Now().Add(time.Second)}); !errors.Is(err, api.ErrInvalid) {
+				t.Errorf("a promise that cannot be kept: %v", err)
+			}
+			back := time.Now().Add(30 * time.Second)
+			if _, err := l.Answer(l.ctx(), id, api.AnswerRequest{Offer: o.ID, Accept: 2, Until: back}); err != nil {
+				t.Fatal(err)
+			}
+			l.sizes(map[uint32]int{id: 3})
+			l.sizes(map[uint32]int{id: 1})
+			j, err := l.Job(l.ctx(), id)
+			if err != nil {
+				t.Fatal(err)
+			}
+			i := slices.IndexFunc(j.Offers, func(o api.Offer) bool { return o.Mandatory })
+			if i < 0 || !j.Offers[i].Enforced || j.Offers[i].Deadline.After(back) || j.Offers[0].Back.Unix() != back.Unix() {
+				t.Errorf("offers: %+v", j.Offers)
+			}
+		})
+	}
+}

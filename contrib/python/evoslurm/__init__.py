@@ -112,6 +112,7 @@ class Offer:
     has: int  # nodes that the job had when it was made
     deadline: datetime.datetime  # until which it may be answered
     why: str
+    until: Optional[datetime.datetime] = None  # by when offered nodes must be left for the next job planned on them
 
 
 @dataclass(frozen=True)
@@ -184,10 +185,12 @@ def _wait_event(after: int = 0, timeout: Optional[float] = None) -> _Call[Offer]
     return _Call(_offer, "wait-event", after=after, timeout=_seconds(timeout))
 
 
-def _accept(offer: Offer, nodes: int = 0) -> _Call[Step]:
+def _accept(offer: Offer, nodes: int = 0, until: Optional[datetime.datetime] = None) -> _Call[Step]:
     """Takes so many nodes, all if none are given, or gives them back: leave them before. Waits until they
-    have come or gone: the Step, which goes on with them. To accept an offer again only waits."""
-    return _Call(_present, "accept", "--json", "--", str(nodes or offer.nodes), job=offer.job, offer=offer.id)
+    have come or gone: the Step, which goes on with them. To accept an offer again only waits. With until, the
+    job promises to give taken nodes back by then."""
+    promise = None if until is None else int(until.timestamp())
+    return _Call(_present, "accept", "--json", "--", str(nodes or offer.nodes), job=offer.job, offer=offer.id, until=promise)
 
 
 def _decline(offer: Offer) -> _Call[None]:
@@ -284,7 +287,8 @@ def _coming(c: Optional[Mapping[str, Any]]) -> Optional[Coming]:
 
 def _offer(o: Mapping[str, Any]) -> Offer:
     names, further = tuple(_checked(o, "names")["names"]), tuple(o.get("further") or ())
-    return Offer(o["job"], o["offer"], o["kind"], o["mandatory"], o["nodes"], names, further, o["has"], _time(o["deadline"]), o.get("why", ""))
+    until = _time(o["until"]) if o.get("until") else None
+    return Offer(o["job"], o["offer"], o["kind"], o["mandatory"], o["nodes"], names, further, o["has"], _time(o["deadline"]), o.get("why", ""), until)
 
 
 def _event(e: Mapping[str, Any]) -> Event:

@@ -72,11 +72,26 @@ func returning(c *state.Core) time.Duration { return 3*c.Config.PollInterval + 5
 // Recall returns how long it takes to get nodes back from a job.
 func Recall(c *state.Core, j *state.Job) time.Duration { return GraceOf(c, j) + returning(c) }
 
+// Returned returns the Unix second at which a node is free that a job leaves at the other one.
+func Returned(c *state.Core, left int64) int64 { return left + int64(returning(c)/time.Second) }
+
+// Leaves returns the Unix second by which nodes must be left that other jobs get at the other one, as demands have it.
+func Leaves(c *state.Core, free int64) int64 {
+	return free - int64(returning(c)/time.Second) - Ahead(c)
+}
+
+// Ahead returns how many seconds before its latest time a demand is made.
+func Ahead(c *state.Core) int64 { return int64((2*c.Config.PollInterval + time.Second) / time.Second) }
+
 // lentUntil returns the Unix second until which a lent node is not available to other jobs.
 func lentUntil(c *state.Core, j *state.Job, name string, now int64) int64 {
 	recall := int64(Recall(c, j) / time.Second)
 	if Approach(c) == malleable.PRA && len(j.Plan) > 0 { // it gets no demands in favor of other jobs
-		return max(j.Plan[len(j.Plan)-1].End, now+recall)
+		end := j.Plan[len(j.Plan)-1].End
+		if back := Bound(j, name); back > 0 {
+			end = min(end, Returned(c, back))
+		}
+		return max(end, now+recall)
 	}
 	o := OfferAt(j)
 	switch {

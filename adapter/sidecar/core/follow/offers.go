@@ -1,8 +1,10 @@
 package follow
 
 import (
+	"slices"
 	"time"
 
+	"github.com/evoslurm/evoslurm/adapter/sidecar/core/msg"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/state"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/store/row"
 	"github.com/evoslurm/evoslurm/planner/malleable"
@@ -118,6 +120,21 @@ const (
 	declinedFor     = time.Minute
 	mostDeclinedFor = 10 * time.Minute
 )
+
+// Bound returns the Unix second by which a job has promised to give a lent node back, or 0 if it has not.
+func Bound(j *state.Job, name string) int64 {
+	for _, o := range slices.Backward(j.Offers) {
+		if one := Offer(o); one.Grows() && one.State == OfferDone && slices.Contains(one.WantedAtEnd(), name) {
+			return one.Back
+		}
+	}
+	return 0
+}
+
+// Binds reports whether a job still has nodes that it promised to give back when it accepted the offer.
+func (o *Offer) Binds(j *state.Job) bool {
+	return o.Back > 0 && o.State == OfferDone && len(msg.Common(o.WantedAtEnd(), Lent(j))) > 0
+}
 
 // WantedAtEnd does what wanted does, for an offer that is over.
 func (o *Offer) WantedAtEnd() []string { return o.List[:max(o.Accepted, 0)] }

@@ -47,6 +47,14 @@ func wantedAt(all []state.Want, but *state.Job) int64 {
 
 const never = int64(1) << 60
 
+// boundAt returns when a lent node is free again if the job leaves it as promised, or never.
+func boundAt(c *state.Core, j *state.Job, name string) int64 {
+	if back := follow.Bound(j, name); back > 0 {
+		return follow.Returned(c, back)
+	}
+	return never
+}
+
 // CheckLent checks that malleable jobs are within their bounds, and that each has at most one open offer.
 func CheckLent(c *state.Core, bad func(j *state.Job, format string, args ...any)) {
 	for _, j := range c.Active {
@@ -82,7 +90,7 @@ func OverMost(c *state.Core, j *state.Job) []string {
 }
 
 // goFirst returns the nodes that a job has beyond its own, in the order in which it would give them back:
-// first those that other jobs get soonest, then those of companions, newest first.
+// first those that other jobs get soonest, or that it promised to give back soonest, then those of companions, newest first.
 func goFirst(c *state.Core, j *state.Job, wants map[string][]state.Want) []string {
 	order := map[string]int{}
 	for i, name := range slices.Concat(j.NewestFirst(), reversed(j.Record.NodeList)) {
@@ -91,8 +99,9 @@ func goFirst(c *state.Core, j *state.Job, wants map[string][]state.Want) []strin
 		}
 	}
 	more := msg.Without(j.Nodes(), follow.Own(j))
+	goes := func(name string) int64 { return min(wantedAt(wants[name], j), boundAt(c, j, name)) }
 	slices.SortStableFunc(more, func(a, b string) int {
-		return cmp.Or(cmp.Compare(wantedAt(wants[a], j), wantedAt(wants[b], j)), cmp.Compare(len(wants[a]), len(wants[b])), cmp.Compare(order[a], order[b]))
+		return cmp.Or(cmp.Compare(goes(a), goes(b)), cmp.Compare(len(wants[a]), len(wants[b])), cmp.Compare(order[a], order[b]))
 	})
 	return more
 }
@@ -116,7 +125,7 @@ func KeepsLent(c *state.Core, j *state.Job, next *msg.PlannedStep, surplus []str
 	soon := c.Now.Add(follow.Recall(c, j) + follow.GraceOf(c, j)).Unix()
 	wants, leaving := wants(c), msg.SetOf(j.Release)
 	surplus = slices.DeleteFunc(slices.Clone(surplus), func(name string) bool {
-		return leaving[name] || c.Pressing[name] || wantedAt(wants[name], j) <= soon
+		return leaving[name] || c.Pressing[name] || min(wantedAt(wants[name], j), boundAt(c, j, name)) <= soon
 	})
 	if !j.Mode.ResizesInPart { // companions that came beyond the plan
 		var parts []string

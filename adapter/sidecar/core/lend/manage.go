@@ -67,31 +67,35 @@ func GoOn(m *state.Managing) {
 	}
 }
 
-// ahead returns how many seconds before its latest time a demand is made.
-func ahead(m *state.Managing) int64 {
-	return int64((2*m.Config.PollInterval + time.Second) / time.Second)
-}
+func ahead(m *state.Managing) int64 { return follow.Ahead(m.Core) }
 
-// demandDue demands lent nodes that other jobs are about to get. It demands all that would be due before the
-// demand is over, since there is no other demand until then.
+// demandDue demands lent nodes that other jobs are about to get, or that the job promised to give back about now. It
+// demands all that would be due before the demand is over, since there is no other demand until then.
 func demandDue(m *state.Managing, j *state.Job) {
 	recall := int64(follow.Recall(m.Core, j) / time.Second)
 	ends := never
 	if follow.Approach(m.Core) == malleable.PRA && len(j.Plan) > 0 { // the job keeps them to its end, and other jobs are planned after that
 		ends = j.Plan[len(j.Plan)-1].End
 	}
+	why := "the job promised to give them back by then"
 	due := func(until int64) (nodes int) {
 		for _, name := range follow.Lent(j) {
-			if at := wantedAt(m.Wants[name], j); at <= until && at < ends {
-				nodes++
+			at := wantedAt(m.Wants[name], j)
+			switch {
+			case at <= until && at < ends:
+				why = "they are planned for others"
+			case boundAt(m.Core, j, name) > until:
+				continue
 			}
+			nodes++
 		}
 		return nodes
 	}
 	if due(m.Second+recall+ahead(m)) == 0 || stillResizable(m.Core, j) != "" {
 		return
 	}
-	demand(m, j, due(m.Second+2*recall+ahead(m)), goFirst(m.Core, j, m.Wants), "they are planned for others")
+	first := why
+	demand(m, j, due(m.Second+2*recall+ahead(m)), goFirst(m.Core, j, m.Wants), first)
 }
 
 // demand demands `nodes` nodes of a job, or a few more (see rounded), the first ones of a list. It reports
@@ -337,9 +341,20 @@ func mayGive(m *state.Managing, j *state.Job) bool {
 
 // mayAsk reports whether a job may get an offer now.
 func mayAsk(m *state.Managing, j *state.Job) bool {
-	return !m.Drained() && j.State == row.Running && mayGive(m, j) && follow.OfferAt(j) == nil && !j.Configuring && j.Kept == nil && !j.Unwritten && !j.Lapsed() && len(j.Expanders) == 0 &&
+	return !m.Drained() && j.State == row.Running && mayGive(m, j) && follow.OfferAt(j) == nil && !boundOften(j) && !j.Configuring && j.Kept == nil && !j.Unwritten && !j.Lapsed() && len(j.Expanders) == 0 &&
 		!j.Touched.After(m.S.Taken) && m.Reached(m.Now, j.OfferAfter) && m.Reached(m.Now, j.RetryAt) && j.Asked != nil && len(j.Plan) == len(j.Profile) &&
 		len(j.Nodes()) >= j.Profile[j.Step-1].Nodes && len(j.Nodes()) <= most(j) && !m.ReachedSecond(m.Second, j.Expected()-int64(follow.Recall(m.Core, j)/time.Second))
+}
+
+// boundOften reports whether the job's last offers are all needed to know by when it gives nodes back.
+func boundOften(j *state.Job) bool {
+	n := 0
+	for _, o := range j.Offers {
+		if one := follow.Offer(o); one.Binds(j) {
+			n++
+		}
+	}
+	return n >= row.MostOffers-1
 }
 
 // asJob returns a job as policies see it, with the nodes that it is offered.
@@ -446,9 +461,22 @@ func distribute(m *state.Managing, partition string) bool {
 			continue
 		}
 		given.Add(names[:n])
-		put(m.Core, j, follow.Offer{Kind: change.Kind.String(), Nodes: n, List: names[:n], Why: "they are free"})
+		put(m.Core, j, follow.Offer{Kind: change.Kind.String(), Nodes: n, List: names[:n], Until: leavesBy(m, j, names[:n]), Why: "they are free"})
 	}
 	return true
+}
+
+// leavesBy returns the Unix second by which offered nodes must be left for the first other job that is planned on
+// one of them, or 0 if there is none.
+func leavesBy(m *state.Managing, j *state.Job, names []string) int64 {
+	first := never
+	for _, name := range names {
+		first = min(first, wantedAt(m.Wants[name], j))
+	}
+	if first == never {
+		return 0
+	}
+	return follow.Leaves(m.Core, first)
 }
 
 // bound keeps a job as it is that may get no offer now, and gives one that is denied no more than it has.

@@ -2,6 +2,7 @@ package lend
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -148,9 +149,16 @@ func TestDemanded(t *testing.T) {
 			b.Stock(8, 5, 1, time.Hour)
 			b.Coming[8] = 1
 		}, ""},
-		"powers of two: two go":          {func(b *statetest.Bench, j *state.Job) { j.Malleable.Sizes = malleable.Pow2; wants("n4", 36)(b, j) }, "must shrink n[3-4]"},
-		"it is about to end":             {func(b *statetest.Bench, j *state.Job) { j.Ending = true; wants("n4", 36)(b, j) }, ""},
-		"companions go as a whole":       {func(b *statetest.Bench, j *state.Job) { companion(b, j); wants("n4", 36)(b, j) }, "must shrink n[3-4]"},
+		"powers of two: two go":                      {func(b *statetest.Bench, j *state.Job) { j.Malleable.Sizes = malleable.Pow2; wants("n4", 36)(b, j) }, "must shrink n[3-4]"},
+		"it is about to end":                         {func(b *statetest.Bench, j *state.Job) { j.Ending = true; wants("n4", 36)(b, j) }, ""},
+		"companions go as a whole":                   {func(b *statetest.Bench, j *state.Job) { companion(b, j); wants("n4", 36)(b, j) }, "must shrink n[3-4]"},
+		"it promised them, and the time is later":    {promises(71), ""},
+		"it promised them, for about now":            {promises(31), "must shrink n[3-4]"},
+		"promised and taken again without a promise": {func(b *statetest.Bench, j *state.Job) { promises(31)(b, j); lent(b, j, 0) }, ""},
+		"promised, where jobs keep what they have": {func(b *statetest.Bench, j *state.Job) {
+			b.Config.Malleable.Approach = "pra"
+			promises(31)(b, j)
+		}, "must shrink n[3-4]"},
 		"not before its own next growth": {func(b *statetest.Bench, j *state.Job) { b.Plans(j, "0-36 n[1-2]", "36-7200 n[1,4]") }, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -166,6 +174,86 @@ func TestDemanded(t *testing.T) {
 				t.Errorf("%q, want %q", got, c.want)
 			}
 		})
+	}
+}
+
+// lent records that the job got n3 and n4 by an offer, and promised to give them back some seconds from now; 0: it did
+// not.
+func lent(b *statetest.Bench, j *state.Job, in int) {
+	o := follow.Offer{Kind: "grow", Nodes: 2, Accepted: 2, List: statetest.Nodes("n[3-4]")}
+	if in > 0 {
+		o.Back = b.Now.Unix() + int64(in)
+	}
+	put(b.Core, j, o)
+	follow.CloseOffer(b.Core, j, follow.OfferDone, "")
+}
+
+func promises(in int) func(b *statetest.Bench, j *state.Job) {
+	return func(b *statetest.Bench, j *state.Job) { lent(b, j, in) }
+}
+
+// TestPromises checks by when a job may promise to give back what it is offered, and what it is offered until.
+func TestPromises(t *testing.T) {
+	for name, c := range map[string]struct {
+		until, promise int // seconds from now; 0: none
+		want           string
+	}{
+		"no promise":                {0, 0, ""},
+		"any time":                  {0, 9000, ""},
+		"the next job's time":       {100, 100, ""},
+		"later than the next job":   {100, 101, "they are planned for others, and must be left by"},
+		"as soon as it can go":      {0, 35, ""},
+		"sooner than it can go":     {0, 34, "since the job has 30s to give them back"},
+		"a time that has long been": {0, -1 << 40, "since the job has 30s to give them back"},
+	} {
+		b, j := lends(t)
+		o := follow.Offer{Kind: "grow", Nodes: 2, List: statetest.Nodes("n[3-4]")}
+		var until time.Time
+		if c.promise != 0 {
+			until = b.Now.Add(time.Duration(c.promise) * time.Second)
+		}
+		if c.promise < 0 {
+			until = time.Unix(int64(c.promise), 0)
+		}
+		if c.until != 0 {
+			o.Until = b.Now.Unix() + int64(c.until)
+		}
+		back, err := promised(b.Core, j, &o, until)
+		if got := fmt.Sprint(err); c.want == "" && err != nil || !strings.Contains(got, c.want) {
+			t.Errorf("%s: %v, want %q", name, err, c.want)
+		}
+		if err == nil && c.promise != 0 && back != until.Unix() {
+			t.Errorf("%s: %d", name, back)
+		}
+	}
+	b, j := lends(t)
+	if _, err := promised(b.Core, j, &follow.Offer{Kind: "shrink"}, b.Now.Add(time.Hour)); err == nil {
+		t.Error("a demand was accepted with a promise")
+	}
+}
+
+// TestOfferedUntil checks that an offer says when the first other job needs one of its nodes, and that a job with many
+// promises is offered no more.
+func TestOfferedUntil(t *testing.T) {
+	b, j := lends(t)
+	other := b.Evolving(2, 1, "1@1h,2@1h", 3*time.Hour)
+	b.Runs(other, "n8")
+	b.Plans(other, "0-1000 n8", "1000-9000 n[3,8]")
+	b.StockRuns(9, "n[5-7]", 9*time.Hour)
+	Manage(b.Core, b.Seen)
+	o := follow.OfferAt(j)
+	if o == nil || o.Until != b.Now.Unix()+1000-6 {
+		t.Errorf("offered %+v, want until 994 seconds from now", o)
+	}
+	b, j = lends(t)
+	j.Record.NodeList = statetest.Nodes("n[1-4]")
+	b.Has(j, "n[1-4]")
+	for range row.MostOffers - 1 {
+		lent(b, j, 9000)
+	}
+	j.OfferAfter = b.Now
+	if m := (&state.Managing{Core: b.Core, S: b.Seen, Second: b.Now.Unix()}); mayAsk(m, j) {
+		t.Error("a job whose promises fill the list is offered more")
 	}
 }
 

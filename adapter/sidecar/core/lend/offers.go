@@ -34,7 +34,7 @@ func put(c *state.Core, j *state.Job, o follow.Offer) {
 	if j.State == row.Waiting { // nothing runs on them: they go at once
 		o.State, o.Accepted, o.Note = follow.OfferAccepted, o.Nodes, "the step had ended"
 	}
-	j.AddOffer(row.Offer(o))
+	j.AddOffer(row.Offer(o), func(old row.Offer) bool { one := follow.Offer(old); return one.Binds(j) })
 	c.Save(j)
 	c.Event(j, kind, detail)
 	follow.Notify(c, j)
@@ -117,6 +117,12 @@ func OfferShown(c *state.Core, o follow.Offer) api.Offer {
 			a.Order = o.List[:o.Nodes]
 		}
 	}
+	if o.Until != 0 {
+		a.Until = c.Wall(time.Unix(o.Until, 0))
+	}
+	if o.Back != 0 {
+		a.Back = c.Wall(time.Unix(o.Back, 0))
+	}
 	if o.Answered != 0 {
 		a.Answered = c.Wall(time.Unix(o.Answered, 0))
 	}
@@ -184,13 +190,41 @@ func TakeAnswer(c *state.Core, k *state.OpenCall) bool {
 		follow.CloseOffer(c, j, follow.OfferDeclined, "declined")
 		return reply(a, nil)
 	}
-	if err := acceptable(c, j, &o, k.Answer.Accept); err != nil {
+	err = acceptable(c, j, &o, k.Answer.Accept)
+	if err == nil {
+		o.Back, err = promised(c, j, &o, k.Answer.Until)
+	}
+	if err != nil {
 		return reply(a, err)
 	}
 	o.State, o.Accepted, o.Answered, o.Note = follow.OfferAccepted, k.Answer.Accept, c.Now.Unix(), ""
-	c.Event(j, "offer accepted", map[string]any{"kind": o.Kind, "nodes": o.Accepted, "list": slurmctl.CompressNodes(o.Wanted())})
+	detail := map[string]any{"kind": o.Kind, "nodes": o.Accepted, "list": slurmctl.CompressNodes(o.Wanted())}
+	if o.Back != 0 {
+		detail["until"] = state.ClockText(c, time.Unix(o.Back, 0))
+	}
+	c.Event(j, "offer accepted", detail)
 	follow.ChangeOffer(c, j, o)
 	return false
+}
+
+// promised returns the Unix second by which an application gives back what it accepts, 0 if it does not say, or why
+// it cannot promise that. The time is one of Slurm's clock.
+func promised(c *state.Core, j *state.Job, o *follow.Offer, until time.Time) (int64, error) {
+	if until.IsZero() {
+		return 0, nil
+	}
+	c.In(&until)
+	least := c.Now.Add(follow.Recall(c, j))
+	switch back := until.Unix(); {
+	case !o.Grows():
+		return 0, api.Errorf(api.ErrInvalid, "--until is for nodes that are offered, and these are given back")
+	case back < least.Unix():
+		return 0, api.Errorf(api.ErrInvalid, "to give the nodes back by %s: the earliest is %s, since the job has %v to give them back", state.ClockText(c, until), state.ClockText(c, least), follow.GraceOf(c, j))
+	case o.Until != 0 && back > o.Until:
+		return 0, api.Errorf(api.ErrInvalid, "to give the nodes back by %s: they are planned for others, and must be left by %s", state.ClockText(c, until), state.ClockText(c, time.Unix(o.Until, 0)))
+	default:
+		return back, nil
+	}
 }
 
 // acceptable checks how many nodes an application accepts.

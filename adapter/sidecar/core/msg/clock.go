@@ -142,7 +142,7 @@ func (c Clock) outJob(j row.Job) row.Job {
 	j.Offers = slices.Clone(j.Offers)
 	for i := range j.Offers {
 		o := &j.Offers[i]
-		for _, t := range []*int64{&o.Made, &o.Deadline, &o.Answered, &o.Closed} {
+		for _, t := range []*int64{&o.Made, &o.Deadline, &o.Until, &o.Back, &o.Answered, &o.Closed} {
 			*t = c.WallSecond(*t)
 		}
 	}

@@ -87,10 +87,12 @@ type Offer struct {
 	Why       string   `json:"why,omitempty"`
 	Made      int64    `json:"made"`
 	Deadline  int64    `json:"deadline"`
+	Until     int64    `json:"until,omitempty"` // by when the offered nodes leave by the plan; 0: no other job is planned on them
 
 	State    string `json:"state"` // open, accepted (being carried out), done, declined, withdrawn, unanswered or failed
 	Accepted int    `json:"accepted,omitempty"`
 	Answered int64  `json:"answered,omitempty"`
+	Back     int64  `json:"back,omitempty"`     // by when the job promised to give the nodes back; 0: it did not
 	Warned   bool   `json:"warned,omitempty"`   // the job was signalled
 	Enforced bool   `json:"enforced,omitempty"` // the nodes were taken at the deadline
 	Closed   int64  `json:"closed,omitempty"`

@@ -59,8 +59,12 @@ func (j *Job) Changed(made Change) {
 }
 
 // AddOffer adds an offer to the job, and forgets old ones.
-func (j *Job) AddOffer(o Offer) {
-	j.Offers = append(slices.Clone(j.Offers[max(len(j.Offers)-MostOffers+1, 0):]), o)
+func (j *Job) AddOffer(o Offer, keep func(Offer) bool) {
+	j.Offers = append(slices.Clone(j.Offers), o)
+	for len(j.Offers) > MostOffers {
+		i := max(slices.IndexFunc(j.Offers[:len(j.Offers)-1], func(old Offer) bool { return !keep(old) }), 0)
+		j.Offers = slices.Delete(j.Offers, i, i+1)
+	}
 }
 
 // UpdateOffer replaces an offer of the job.
