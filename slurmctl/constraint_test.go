@@ -31,6 +31,59 @@ var constraints = []struct{ text, nodes string }{
 	{"a|b,c|a", "n1 n4 n5 n6 n7"},
 	{"a|", "n1 n4 n5 n7"},
 	{"a,", "n1 n4 n5 n7"},
+	{"(a)", "n1 n4 n5 n7"},
+	{"(a|b)&c", "n5 n6 n7"},
+	{"c&(a|b)", "n5 n6 n7"},
+	{"c|(a&b)", "n3 n4 n5 n6 n7"},
+	{"(a&b)|c", "n3 n4 n5 n6 n7"},
+	{"(a|b)&(b|c)", "n2 n4 n5 n6 n7"},
+	{"a,(b|c),", "n4 n5 n7"},
+	{"[a|b]", "n1 n2 n4 n5 n6 n7"},
+	{"[a]", "n1 n4 n5 n7"},
+	{"[a|b]&c", "n5 n6 n7"},
+	{"c&[a|b]", "n5 n6 n7"},
+	{"[a|b]&(a|c)", "n1 n4 n5 n6 n7"},
+	{"(a|c),[a|b]", "n1 n4 n5 n6 n7"},
+	{"[a|b|c]", "n1 n2 n3 n4 n5 n6 n7"},
+	{"[b|c]&a|c", "n3 n4 n5 n6 n7"},
+}
+
+// together lists constraints, and pairs of nodes that slurmctld 22.05 gives to one job, or does not.
+var together = []struct {
+	text, pair string
+	want       bool
+}{
+	{"[a|b]", "n1,n5", true},
+	{"[a|b]", "n1,n2", false},
+	{"[a|b]", "n1,n4", true},
+	{"[a|b]", "n2,n4", true},
+	{"[a|b]", "n1,n7", true},
+	{"[a|b]&c", "n5,n6", false},
+	{"[a|b]&c", "n5,n7", true},
+	{"c&[a|b]", "n6,n7", true},
+	{"a|b", "n1,n2", true},
+	{"(a|b)&c", "n5,n6", true},
+}
+
+// except returns an option that leaves a job only these nodes. With --nodelist, --test-only, or --hold, Slurm 22.05 does
+// not look at brackets.
+func except(nodes string) string {
+	others := slices.DeleteFunc(slices.Sorted(maps.Keys(featured)), func(n string) bool { return slices.Contains(strings.Split(nodes, ","), n) })
+	return "--exclude=" + strings.Join(others, ",")
+}
+
+// goTogether reports whether nodes may be in one allocation.
+func goTogether(c slurmctl.Constraint, nodes []string) bool {
+	all := func(has func(features []string) bool) bool {
+		return !slices.ContainsFunc(nodes, func(n string) bool { return !has(strings.Split(featured[n], ",")) })
+	}
+	if !all(c.Met) {
+		return false
+	}
+	either := c.Alternatives()
+	return either == nil || slices.ContainsFunc(either, func(f string) bool {
+		return all(func(features []string) bool { return slices.Contains(features, f) })
+	})
 }
 
 func TestParseConstraint(t *testing.T) {
@@ -54,8 +107,23 @@ func TestParseConstraint(t *testing.T) {
 	if c, err := slurmctl.ParseConstraint(""); err != nil || !c.Met(nil) {
 		t.Errorf("nothing asked for: %v %v", c, err)
 	}
-	for _, text := range []string{"[a|b]", "a*2", "[rack1*2&rack2*4]", "(a|b)&c", "a||b", "a,,b", "|a", "&", ",", "a b", "a|&"} {
-		if c, err := slurmctl.ParseConstraint(text); err == nil || !strings.Contains(err.Error(), "--constraint="+text+": ") {
+	for _, test := range together {
+		if c, err := slurmctl.ParseConstraint(test.text); err != nil || goTogether(c, strings.Split(test.pair, ",")) != test.want {
+			t.Errorf("%q, %s together: not %v (%v)", test.text, test.pair, test.want, err)
+		}
+	}
+	for text, why := range map[string]string{
+		"a*2": "numbers of nodes", "[rack1*2&rack2*4]": "numbers of nodes", "[a|b*2]": "numbers of nodes",
+		"[(a&b)|c]": "in brackets", "[a&b]": "in brackets", "[a|(b)]": "in brackets",
+		"[a|b]|c": "joined to the other features by &", "c|[a|b]": "joined to the other features by &",
+		"[a|b]&[b|c]": "only features", "((a))": "only features", "(a": "only features", "a)": "only features", "[a": "only features", "a]": "only features",
+		"()": "only features", "[]": "only features", "[a|]": "only features", "(a|)": "only features", "(a)b": "only features", "a(b)": "only features",
+		"[a]b": "only features", "a[b]": "only features", "([a|b])": "only features",
+		"a||b": "only features", "a,,b": "only features", "|a": "only features", "&": "only features", ",": "only features", "a b": "only features", "a|&": "only features",
+		"[" + strings.Repeat("a|", slurmctl.MostAlternatives) + "a]": "alternatives",
+	} {
+		c, err := slurmctl.ParseConstraint(text)
+		if err == nil || !strings.Contains(err.Error(), why) || !strings.HasPrefix(err.Error(), "--constraint="+text[:min(len(text), 60)]) {
 			t.Errorf("%q is read as %v, %v", text, c, err)
 		}
 	}
@@ -74,7 +142,7 @@ func TestConstraintsOfSlurm(t *testing.T) {
 	for _, test := range constraints {
 		var met []string
 		for _, name := range slices.Sorted(maps.Keys(featured)) {
-			_, err := cluster.Run(t.Context(), user, "sbatch", "--test-only", "--constraint="+test.text, "--nodelist="+name, "--wrap=true")
+			_, err := cluster.Run(t.Context(), user, "sbatch", "--nodes=1", "--constraint="+test.text, except(name), "--wrap=true")
 			if err == nil {
 				met = append(met, name)
 			} else if !strings.Contains(err.Error(), "Requested node configuration is not available") {
@@ -83,6 +151,12 @@ func TestConstraintsOfSlurm(t *testing.T) {
 		}
 		if got := strings.Join(met, " "); got != test.nodes {
 			t.Errorf("%q is met by %s in Slurm, want %s", test.text, got, test.nodes)
+		}
+	}
+	for _, test := range together {
+		_, err := cluster.Run(t.Context(), user, "sbatch", "--nodes=2", "--constraint="+test.text, except(test.pair), "--wrap=true")
+		if (err == nil) != test.want || err != nil && !strings.Contains(err.Error(), "Requested node configuration is not available") {
+			t.Errorf("%q, %s together in Slurm: not %v (%v)", test.text, test.pair, test.want, err)
 		}
 	}
 }

@@ -3,6 +3,7 @@ package slurmsim
 // scratch holds the working memory of choose.
 type scratch struct {
 	from   nodeSet // nodes that the job could get
+	either nodeSet // those of one alternative
 	got    nodeSet // nodes that it gets
 	runs   []run
 	future usage
@@ -34,8 +35,23 @@ type choice struct {
 // names, then the run whose free CPUs suffice most tightly, then the largest run. In that run, it
 // goes upwards from the named node, then downwards. It repeats this until the job has enough nodes.
 // A job that lacks one node gets the sufficient node with the fewest free CPUs. The set is valid
-// until the next call. O(nodes). With a topology, see network.order.
+// until the next call. O(nodes). With a topology, see network.order. With a constraint in brackets, the first
+// alternative with enough nodes counts (_get_req_features of node_scheduler.c); Slurm ignores brackets beside --nodelist.
 func choose(c *Cluster, j *job, u *usage, from nodeSet) (nodeSet, bool) {
+	if j.Either == nil || j.Required != nil {
+		return chooseFrom(c, j, u, from)
+	}
+	for _, feature := range j.Either {
+		c.room.either = append(c.room.either[:0], from...)
+		c.keepFeature(c.room.either, feature)
+		if set, ok := chooseFrom(c, j, u, c.room.either); ok {
+			return set, true
+		}
+	}
+	return nil, false
+}
+
+func chooseFrom(c *Cluster, j *job, u *usage, from nodeSet) (nodeSet, bool) {
 	if j.whole() && from.common(u.Idle) < j.NumNodes {
 		return nil, false
 	}

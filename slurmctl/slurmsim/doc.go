@@ -76,7 +76,8 @@
 //
 // Jobs that take whole nodes or CPUs, memory, and GRES of them; arrays (as one record until a task
 // starts); begin times; holds; afterok/afterany/afternotok/expand dependencies; --nodelist,
-// --exclude, and simple constraints; partitions with limits, tiers, and default times; node
+// --exclude, and constraints as slurmctl.ParseConstraint reads them (beside --nodelist, 22.05 ignores brackets, and the model
+// does where it chooses nodes); partitions with limits, tiers, and default times; node
 // weights; topology/tree, without --switches and --contiguous; reservations with IGNORE_JOBS, OVERLAP, MAINT, FLEX, NO_HOLD_JOBS_AFTER_END, and
 // PURGE_COMP; the main scheduler (when a job has left its nodes, batch_sched_delay after any other
 // change, and for the whole queue every sched_interval) and the backfill scheduler with its table

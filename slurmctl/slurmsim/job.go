@@ -43,7 +43,7 @@ type Job struct {
 	Expand           slurmctl.JobID // job to merge into
 	NodeList         []string       // nodes that it must include
 	Exclude          []string
-	Constraint       string // one feature, or several with &
+	Constraint       string // as slurmctl.ParseConstraint reads it
 	Reservation      string
 	Array            int // tasks; 0 for no array
 
@@ -70,11 +70,12 @@ type job struct {
 	Parts      []*partition // the partitions if submitted to several; part is the current one
 	Required   nodeSet      // required nodes that exist; nil for none
 	Excluded   nodeSet
-	Nodes      []int   // its nodes in the order in which it got them; never changed in place
-	Set        nodeSet // the same as a set, for an active job
-	Memory     int64   // of every node, if memory counts
-	HostNode   int     // according to slurmctld
-	ScriptNode int     // the node of the batch script
+	Either     []string // features in brackets
+	Nodes      []int    // its nodes in the order in which it got them; never changed in place
+	Set        nodeSet  // the same as a set, for an active job
+	Memory     int64    // of every node, if memory counts
+	HostNode   int      // according to slurmctld
+	ScriptNode int      // the node of the batch script
 	Expands    slurmctl.JobID
 	Resized    bool
 	Gone       map[int]time.Duration // nodes taken from it while it ran, and the last time

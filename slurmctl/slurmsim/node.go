@@ -2,7 +2,6 @@ package slurmsim
 
 import (
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/evoslurm/evoslurm/slurmctl"
@@ -142,18 +141,13 @@ func ranks(nodes []node) []int {
 	return ranks
 }
 
-// hasFeatures reports whether a node has all features of "a" or "a&b", or at least one of "a|b".
-func (t *nodeTable) hasFeatures(n int, wanted string) bool {
-	for one := range strings.SplitSeq(wanted, "|") {
-		all := true
-		for f := range strings.SplitSeq(one, "&") {
-			all = all && slices.Contains(t.Nodes[n].Features, strings.TrimSpace(f))
-		}
-		if all {
-			return true
+// keepFeature keeps those nodes that have a feature.
+func (t *nodeTable) keepFeature(nodes nodeSet, feature string) {
+	for n := nodes.next(0); n >= 0; n = nodes.next(n + 1) {
+		if !slices.Contains(t.Nodes[n].Features, feature) {
+			nodes.drop(n)
 		}
 	}
-	return false
 }
 
 // Size returns how many nodes the cluster has.

@@ -141,8 +141,9 @@ func (t *nodeTable) keepSuitable(j *job, nodes nodeSet) {
 	if j.Features == "" && !j.scarce() {
 		return
 	}
+	wants, _ := slurmctl.ParseConstraint(j.Features) // checked at submission
 	for n := nodes.next(0); n >= 0; n = nodes.next(n + 1) {
-		if j.Features != "" && !t.hasFeatures(n, j.Features) || !t.capable(j, n) {
+		if !wants.Met(t.Nodes[n].Features) || !t.capable(j, n) {
 			nodes.drop(n)
 		}
 	}

@@ -23,6 +23,11 @@ func record(c *Cluster, q Job) (*job, error) {
 	if j.Excluded, err = c.named(q.Exclude); err != nil {
 		return nil, err
 	}
+	wants, err := slurmctl.ParseConstraint(q.Constraint)
+	if err != nil {
+		return nil, refusal("Invalid feature specification")
+	}
+	j.Either = wants.Alternatives()
 	if _, err := c.Reservations.open(q.Reservation, q.User); err != nil {
 		return nil, err
 	}

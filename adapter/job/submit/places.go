@@ -43,6 +43,9 @@ func (l layers) places(nodes []slurmctl.Node, partitions []slurmctl.Partition, w
 	if len(wanted.perNode) > 0 {
 		with = " with " + slurmctl.JoinGRES(wanted.perNode)
 	}
+	if constraint.Alternatives() != nil {
+		with += ", all of the same alternative of --constraint=" + l.value("constraint")
+	}
 	var found []place
 	for _, p := range l.partitions(partitions) {
 		var may []slurmctl.Node
@@ -51,13 +54,30 @@ func (l layers) places(nodes []slurmctl.Node, partitions []slurmctl.Partition, w
 				may = append(may, n)
 			}
 		}
-		usable, why := len(may), with
+		usable, why := together(may, constraint.Alternatives()), with
 		if p.MaxNodes > 0 && p.MaxNodes < usable {
 			usable, why = p.MaxNodes, " (MaxNodes)"
 		}
 		found = append(found, place{p, may, usable, why})
 	}
 	return found, nil
+}
+
+// together returns the largest number of nodes that have the same one of some features, or how many there are without features.
+func together(nodes []slurmctl.Node, either []string) (most int) {
+	if either == nil {
+		return len(nodes)
+	}
+	for _, f := range either {
+		n := 0
+		for _, node := range nodes {
+			if slices.Contains(node.Features, f) {
+				n++
+			}
+		}
+		most = max(most, n)
+	}
+	return most
 }
 
 // partitions returns those partitions that the options name, or the default one.

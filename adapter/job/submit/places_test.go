@@ -10,7 +10,7 @@ import (
 )
 
 func TestPlaces(t *testing.T) {
-	nodes := []slurmctl.Node{{Name: "n1", Features: []string{"big"}, GRES: "gpu:a100:4"}, {Name: "n2", GRES: "gpu:a100:2"}, {Name: "n3", Features: []string{"big"}}}
+	nodes := []slurmctl.Node{{Name: "n1", Features: []string{"big", "rack1"}, GRES: "gpu:a100:4"}, {Name: "n2", Features: []string{"rack1"}, GRES: "gpu:a100:2"}, {Name: "n3", Features: []string{"big", "rack2"}}}
 	partitions := []slurmctl.Partition{
 		{Name: "main", Default: true, Nodes: []string{"n1", "n2", "n3"}},
 		{Name: "small", Nodes: []string{"n2", "n3", "gone"}, MaxNodes: 1},
@@ -21,6 +21,9 @@ func TestPlaces(t *testing.T) {
 		"-p small,main -x n[2-3] job.sh": "partition main has 1 for this job; partition small has 0 for this job",
 		"-p none job.sh":                 "",
 		"-C big job.sh":                  "partition main has 2 for this job",
+		"-C [rack1|rack2] job.sh":        "partition main has 2 for this job, all of the same alternative of --constraint=[rack1|rack2]",
+		"-C [rack1|rack2]&big job.sh":    "partition main has 1 for this job, all of the same alternative of --constraint=[rack1|rack2]&big",
+		"-C (rack1|rack2)&big job.sh":    "partition main has 2 for this job",
 		"--gres=gpu:3 job.sh":            "partition main has 1 for this job with gpu:3",
 		"-G 4 job.sh":                    "partition main has 2 for this job with gpu:2",
 		"-x n[1 job.sh":                  "error",

@@ -1,6 +1,7 @@
 package simulate
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -47,6 +48,11 @@ func clusterOptions(o *slurmsim.Options, words []string) error {
 			err = eachNode(o, value, func(n *slurmctl.Node) { n.Memory *= 2 })
 		case "gpus": // nodes that have four
 			err = eachNode(o, value, func(n *slurmctl.Node) { n.GRES = "gpu:4" })
+		case "features": // lists of nodes, each with the feature rack1, rack2, …
+			err = nil
+			for i, list := range strings.Split(value, "/") {
+				err = cmp.Or(err, eachNode(o, list, func(n *slurmctl.Node) { n.Features = append(n.Features, fmt.Sprint("rack", i+1)) }))
+			}
 		case "switches": // lists of nodes, each on a switch below a common one
 			o.Topology, err = switches(strings.Split(value, "/"))
 		case "enforce":
@@ -368,7 +374,7 @@ func (h *history) reserve(root *slurmsim.Client, words []string) (err error) {
 
 // asks takes over what else a job asks for.
 func asks(q *slurmsim.Job, o map[string]string) (err error) {
-	q.QOS = o["qos"]
+	q.QOS, q.Constraint = o["qos"], o["constraint"]
 	if text, given := o["mem"]; given {
 		mem, err := strconv.ParseInt(text, 10, 64)
 		if err != nil {

@@ -18,7 +18,7 @@ import (
 
 // submit NAME PROFILE[/PROFILE…] [by=PREFERENCE] [limit=] [user=] [drive=] [expand=] [begin=] [lasts=STEP:FOR,…] [deaf] [abrupt=STEP]
 // [partition=] [qos=] [mem=MIB] [gres=] [stored] [acts=AFTER:WHAT,…] [claim=NODES]
-// [size=] [grace=] [says=ANSWER,…] [hands=HOW[:TIMES]]
+// [constraint=] [size=] [grace=] [says=ANSWER,…] [hands=HOW[:TIMES]]
 func (h *history) submit(words []string) error {
 	if len(words) < 2 {
 		return fmt.Errorf("submit NAME PROFILE")
@@ -69,7 +69,7 @@ func (h *history) submit(words []string) error {
 }
 
 // stock NAME NODES LIMIT LASTS [user=] [on=NODES] [partition=] [qos=] [mem=MIB] [gres=] [cpus=]
-// [in=RESERVATION] [comment=] [hexcomment=] [hexscript=] [held] [parked]
+// [constraint=] [in=RESERVATION] [comment=] [hexcomment=] [hexscript=] [held] [parked]
 func (h *history) stock(words []string) error {
 	if len(words) < 4 {
 		return fmt.Errorf("stock NAME NODES LIMIT LASTS")

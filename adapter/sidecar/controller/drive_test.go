@@ -193,7 +193,7 @@ func TestChain(t *testing.T) {
 	t.Parallel()
 	l := newLab(t, slurmtest.Options{})
 	l.run("every step a job of its own", func(l *lab) {
-		ids := l.submitChain("1@10s,4@10s,2@10s", "sleep 2", "sleep 2", "sleep 2")
+		ids := l.submitChain("1@10s,4@10s,2@10s", "", "sleep 2", "sleep 2", "sleep 2")
 		for step, nodes := range []int{1, 4, 2} {
 			job := l.running(ids[0], step+1)
 			if n := l.slurmNodes(ids[step]); job.Nodes != nodes || n != nodes && n != 0 {
@@ -205,20 +205,23 @@ func TestChain(t *testing.T) {
 		}
 	})
 	l.run("a failed step ends it", func(l *lab) {
-		ids := l.submitChain("1@10s,4@10s,2@10s", "sleep 1", "exit 1", "sleep 2")
+		ids := l.submitChain("1@10s,4@10s,2@10s", "", "sleep 1", "exit 1", "sleep 2")
 		if job := l.ended(ids[0]); job.EndState != "FAILED" || job.Step != 2 {
 			l.t.Errorf("it ended %s in step %d, want FAILED in step 2", job.EndState, job.Step)
 		}
 	})
 }
 
-// submitChain parks the jobs of a chain, as evosbatch --drive=chain does.
-func (l *lab) submitChain(profile string, wraps ...string) []uint32 {
+// submitChain parks the jobs of a chain, as evosbatch --drive=chain does, with an option of sbatch unless it is "".
+func (l *lab) submitChain(profile, option string, wraps ...string) []uint32 {
 	l.t.Helper()
 	var ids []uint32
 	for i, wrap := range wraps {
 		link := &request.ChainLink{Step: i + 1}
 		args := []string{"--wrap=" + wrap}
+		if option != "" {
+			args = append(args, option)
+		}
 		if i > 0 {
 			link.First = ids[0]
 			args = append(args, "--dependency=afterok:"+strconv.Itoa(int(ids[i-1])), "--kill-on-invalid-dep=yes")

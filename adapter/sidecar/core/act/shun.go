@@ -30,7 +30,7 @@ func shun(c *state.Core, j *state.Job, nodes []string, why string) bool {
 	was := j.Record.ExcNodes
 	j.Excludes(adopt.Without(j, was))
 	if s := c.Snapshot; s != nil {
-		if others, err := slurm.Eligible(s, slurm.RecordFor(c, s, j), j.GRES); err != nil || len(others) < j.Profile.Peak() {
+		if others, err := slurm.EligibleBeside(c, s, j); err != nil || len(others) < j.Profile.Peak() {
 			j.Excludes(was)
 			j.Shunned = nil
 			return false

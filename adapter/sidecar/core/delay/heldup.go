@@ -264,7 +264,7 @@ func dueNow(c *state.Core, s *state.Snapshot, j *state.Job, now int64) (slurm.Ca
 	if j.Kept != nil || j.Ending || j.Asked == nil {
 		return cand, false
 	}
-	nodes, err := slurm.Eligible(s, slurm.RecordFor(c, s, j), j.GRES)
+	nodes, err := slurm.EligibleBeside(c, s, j)
 	if err != nil {
 		return cand, false
 	}

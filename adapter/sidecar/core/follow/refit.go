@@ -409,7 +409,7 @@ func refitted(c *state.Core, j *state.Job, now int64, why string, r rest) {
 
 // fitRest plans the rest of a running job, ignoring its expand limit if `beyond`. It changes nothing.
 func fitRest(c *state.Core, s *state.Snapshot, j *state.Job, now int64, f Fitting, beyond bool) rest {
-	eligible, err := slurm.Eligible(s, slurm.RecordFor(c, s, j), j.GRES)
+	eligible, err := slurm.EligibleBeside(c, s, j)
 	if err != nil {
 		c.Log.WithError(err).WithField("job", j.SlurmID).Warn("cannot determine the job's eligible nodes any more")
 	}

@@ -500,7 +500,7 @@ func withoutFull(st malleable.State) malleable.State {
 // lendable returns the nodes that may be lent to a job, first those that stay unused longest, then those near to it.
 func lendable(m *state.Managing, j *state.Job) []string {
 	s := m.S
-	eligible, err := slurm.Eligible(s, slurm.RecordFor(m.Core, s, j), j.GRES)
+	eligible, err := slurm.EligibleBeside(m.Core, s, j)
 	if err != nil {
 		return nil
 	}

@@ -52,7 +52,7 @@ func hasAt(j *state.Job, at int64) []string {
 }
 
 func claimOf(c *state.Core, s *state.Snapshot, j *state.Job, has []string) claims.Job {
-	may, _ := slurm.Eligible(s, slurm.RecordFor(c, s, j), j.GRES)
+	may, _ := slurm.EligibleBeside(c, s, j)
 	one := claims.Job{May: may, Claim: j.Claim}
 	for _, name := range has {
 		if n, ok := s.Index[name]; ok {
@@ -151,11 +151,7 @@ func ClaimBeyond(c *state.Core, j *state.Job) error {
 	}
 	most := 0
 	for _, name := range slurm.Partitions(j) {
-		nodes, err := slurm.Eligible(s, slurm.InPartition(r, name), j.GRES)
-		if err != nil {
-			continue
-		}
-		n := len(nodes)
+		n := slurm.MostTogether(s, slurm.InPartition(r, name), j.GRES)
 		if p := s.Partitions[name]; p.MaxNodes > 0 {
 			n = min(n, p.MaxNodes)
 		}

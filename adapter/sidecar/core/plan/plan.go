@@ -206,8 +206,8 @@ func StockCandidates(c *state.Core, s *state.Snapshot, now int64, lowest slurm.T
 			break
 		}
 		r, its := w.Record, w.Turn
-		nodes, err := slurm.Eligible(s, r, nil)
-		if err != nil || len(nodes) == 0 {
+		nodes, choices := slurm.StockPlaces(s, r)
+		if len(nodes) == 0 {
 			continue
 		}
 		limit := min(slurm.Seconds(r.TimeLimit)+UntilLook, planner.MaxDuration)
@@ -218,8 +218,14 @@ func StockCandidates(c *state.Core, s *state.Snapshot, now int64, lowest slurm.T
 		} else {
 			count *= max(r.ArrayTasks, 1)
 		}
-		count = min(max(count, 1), len(nodes))
-		list = append(list, slurm.Candidate{Record: r, Turn: its, Nodes: nodes, Profile: planner.Profile{{Duration: max(limit, 1), Nodes: count}}, Earliest: now, Rank: slurm.RankOf(c, r)})
+		most := len(nodes)
+		for i, one := range choices {
+			if i == 0 || len(one) < most {
+				most = len(one)
+			}
+		}
+		count = min(max(count, 1), most)
+		list = append(list, slurm.Candidate{Record: r, Turn: its, Nodes: nodes, Choices: choices, Profile: planner.Profile{{Duration: max(limit, 1), Nodes: count}}, Earliest: now, Rank: slurm.RankOf(c, r)})
 	}
 	slices.SortStableFunc(list, MoreUrgent)
 	return list

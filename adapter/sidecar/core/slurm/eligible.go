@@ -1,7 +1,9 @@
 package slurm
 
 import (
+	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/msg"
@@ -14,29 +16,73 @@ import (
 // and memory per node, and the gres requested on each node. The error explains what Evoslurm
 // cannot plan. Callers must not change the list, because it is shared.
 func Eligible(s *state.Snapshot, r *slurmctl.Job, gres []slurmctl.GRES) ([]int, error) {
+	known := eligibility(s, r, gres)
+	return known.Nodes, known.Err
+}
+
+// EligibleTogether returns the lists of nodes that Eligible finds, if a constraint has alternatives in brackets: Slurm
+// takes all nodes of a job from one of the lists. Without brackets it returns one list. Callers must not change them.
+func EligibleTogether(s *state.Snapshot, r *slurmctl.Job, gres []slurmctl.GRES) ([][]int, error) {
+	known := eligibility(s, r, gres)
+	if known.Choices == nil {
+		return [][]int{known.Nodes}, known.Err
+	}
+	return known.Choices, known.Err
+}
+
+// EligibleBeside returns the nodes that a job may have beside those that it has. With alternatives in brackets, these
+// are the nodes of the alternative of its nodes, or of its plan if it has no nodes.
+func EligibleBeside(c *state.Core, s *state.Snapshot, j *state.Job) ([]int, error) {
+	all, err := EligibleTogether(s, RecordFor(c, s, j), j.GRES)
+	if err != nil || len(all) == 1 {
+		return all[0], err
+	}
+	has := j.Nodes()
+	if len(has) == 0 {
+		has = j.Planned()
+	}
+	best, most := 0, -1
+	for i, nodes := range all {
+		if n := len(Local(s, nodes, has)); n > most || n == most && len(nodes) > len(all[best]) {
+			best, most = i, n
+		}
+	}
+	return all[best], nil
+}
+
+// MostTogether returns the length of the longest list of EligibleTogether.
+func MostTogether(s *state.Snapshot, r *slurmctl.Job, gres []slurmctl.GRES) (most int) {
+	all, _ := EligibleTogether(s, r, gres)
+	for _, nodes := range all {
+		most = max(most, len(nodes))
+	}
+	return most
+}
+
+func eligibility(s *state.Snapshot, r *slurmctl.Job, gres []slurmctl.GRES) state.Eligibility {
 	key := state.Wish{r.Partition, r.Features, r.MinCPUs, r.MinMemory, r.Heterogenous, strings.Join(r.ExcNodes, " "), strings.Join(r.ReqNodes, " "), ""}
 	if len(gres) > 0 {
 		key.GRES = fmt.Sprint(gres)
 	}
 	known, ok := s.Eligibles[key]
 	if !ok {
-		known.Nodes, known.Err = findEligible(s, r, gres)
+		known = findEligible(s, r, gres)
 		if s.Eligibles == nil {
 			s.Eligibles = map[state.Wish]state.Eligibility{}
 		}
 		s.Eligibles[key] = known
 	}
-	return known.Nodes, known.Err
+	return known
 }
 
-// findEligible computes what eligible returns. O(nodes).
-func findEligible(s *state.Snapshot, r *slurmctl.Job, gres []slurmctl.GRES) ([]int, error) {
+// findEligible computes what eligibility returns. O(nodes × alternatives).
+func findEligible(s *state.Snapshot, r *slurmctl.Job, gres []slurmctl.GRES) state.Eligibility {
 	if r.Heterogenous {
-		return nil, fmt.Errorf("heterogeneous jobs cannot be planned yet")
+		return state.Eligibility{Err: errors.New("heterogeneous jobs cannot be planned yet")}
 	}
 	constraint, err := slurmctl.ParseConstraint(r.Features)
 	if err != nil {
-		return nil, err
+		return state.Eligibility{Err: err}
 	}
 	excluded, wanted := msg.SetOf(r.ExcNodes), msg.SetOf(r.ReqNodes)
 	member := members(s, r.Partition)
@@ -57,7 +103,43 @@ func findEligible(s *state.Snapshot, r *slurmctl.Job, gres []slurmctl.GRES) ([]i
 		}
 		nodes = append(nodes, i)
 	}
-	return nodes, nil
+	return state.Eligibility{Nodes: nodes, Choices: alternatives(s, nodes, constraint.Alternatives())}
+}
+
+// alternatives returns the nodes with each of some features, in the order of the features; nil if there are none. It leaves out
+// lists without nodes, and those within another one, which is never worse. At least one list remains.
+func alternatives(s *state.Snapshot, nodes []int, features []string) (all [][]int) {
+	if len(features) == 0 {
+		return nil
+	}
+	for _, f := range features {
+		var one []int
+		for _, n := range nodes {
+			if slices.Contains(s.Nodes[n].Features, f) {
+				one = append(one, n)
+			}
+		}
+		if slices.ContainsFunc(all, func(other []int) bool { return within(one, other) }) {
+			continue
+		}
+		all = append(slices.DeleteFunc(all, func(other []int) bool { return within(other, one) }), one)
+	}
+	return all
+}
+
+// within reports whether an ascending list has no member that another one lacks.
+func within(part, whole []int) bool {
+	if len(part) > len(whole) {
+		return false
+	}
+	for _, n := range part {
+		at, ok := slices.BinarySearch(whole, n)
+		if !ok {
+			return false
+		}
+		whole = whole[at+1:]
+	}
+	return true
 }
 
 // tooSmall reports whether a node has fewer CPUs or less memory than a job asks for.

@@ -2,9 +2,12 @@ package slurm
 
 import (
 	"slices"
+	"strings"
 	"testing"
+	"time"
 
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/state"
+	"github.com/evoslurm/evoslurm/adapter/sidecar/core/state/statetest"
 	"github.com/evoslurm/evoslurm/slurmctl"
 )
 
@@ -39,8 +42,130 @@ func TestEligibleTellsRequestsApart(t *testing.T) {
 		if _, err := Eligible(s, &slurmctl.Job{Partition: "all", Heterogenous: true}, nil); err == nil {
 			t.Error("a heterogeneous job is planned")
 		}
-		if _, err := Eligible(s, &slurmctl.Job{Partition: "all", Features: "[x|y]"}, nil); err == nil {
-			t.Error("a constraint for all nodes together is planned")
+		if _, err := Eligible(s, &slurmctl.Job{Partition: "all", Features: "[x*1&y*2]"}, nil); err == nil {
+			t.Error("numbers of nodes by feature are planned")
 		}
 	}
+}
+
+// TestAlternatives checks which nodes a job may have together if its constraint has brackets.
+func TestAlternatives(t *testing.T) {
+	for name, c := range map[string]struct {
+		constraint, partition, profile string
+		claim                          int
+		want                           string
+	}{
+		"no brackets":                       {"rack1|rack2", "main", "4@1m", 0, "n[1-7]"},
+		"either":                            {"[rack1|rack2]", "main", "2@1m", 0, "n[1-4] or n[5-7]"},
+		"in the order of the user":          {"[rack2|rack1]", "main", "2@1m", 0, "n[5-7] or n[1-4]"},
+		"with another feature":              {"[rack1|rack2]&fast", "main", "2@1m", 0, "n[1-2] or n[5-6]"},
+		"one is too small":                  {"[rack1|rack2]", "main", "1@1m,4@1m", 0, "n[1-4]"},
+		"both are too small":                {"[rack1|rack2]", "main", "5@1m", 0, "n[1-4]"}, // the planner says so
+		"one that no node has":              {"[rack1|rack3]", "main", "2@1m", 0, "n[1-4]"},
+		"one within another":                {"[fast|all]", "main", "2@1m", 0, "n[1-8]"},
+		"the same twice":                    {"[rack1|rack1]", "main", "2@1m", 0, "n[1-4]"},
+		"no node has any":                   {"[rack3|rack4]", "main", "1@1m", 0, ""},
+		"two partitions":                    {"[rack1|rack2]", "left,right", "2@1m", 0, "n[1-4] or n[3-4] or n[5-7]"},
+		"two partitions, one suits it":      {"[rack2|rack3]", "left,right", "2@1m", 0, "n[5-7]"},
+		"two partitions, none suits it":     {"[rack1|rack2]", "left,right", "5@1m", 0, "no partition suits it: partition left has 4 nodes for it; partition right has 3 nodes for it"},
+		"with a claim":                      {"[rack2|rack1]", "main", "2@1m", 3, "n[1-4]"},
+		"with a claim and several queues":   {"", "left,right", "2@1m", 3, "n[3-8]"},
+		"in brackets, and cannot be read":   {"[rack1*2&rack2]", "main", "2@1m", 0, "--constraint=[rack1*2&rack2]: " + "numbers of nodes by feature cannot be planned, since a profile has several numbers of nodes: ask for a|b, or for all nodes of one kind with [a|b]"},
+		"in a partition that is not there":  {"[rack1|rack2]", "gone", "2@1m", 0, ""},
+		"in partitions that are both down":  {"[rack1|rack2]", "down,gone", "2@1m", 0, "no partition suits it: partition down is not up; partition gone is not known"},
+		"in the one partition that is down": {"[rack1|rack2]", "down", "2@1m", 0, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := racks(t)
+			j := b.Evolving(1, 1, c.profile, time.Hour)
+			j.Partition, j.Record.Partition, j.Record.Features, j.Claim = c.partition, c.partition, c.constraint, c.claim
+			all, choices, err := PlacesOf(b.Core, b.Seen, j)
+			if choices == nil {
+				choices = [][]int{all}
+			}
+			var words []string
+			for _, nodes := range choices {
+				words = append(words, names(b, nodes))
+			}
+			got := strings.Join(words, " or ")
+			if err != nil {
+				got = err.Error()
+			}
+			if got != c.want {
+				t.Errorf("%s, want %s", got, c.want)
+			}
+		})
+	}
+}
+
+// TestEligibleBeside checks that a job stays with the alternative of its nodes.
+func TestEligibleBeside(t *testing.T) {
+	for name, c := range map[string]struct {
+		constraint string
+		has        []string
+		planned    []string
+		want       string
+	}{
+		"no brackets":                       {"rack1|rack2", []string{"n1"}, nil, "n[1-7]"},
+		"the first":                         {"[rack1|rack2]", []string{"n1", "n3"}, nil, "n[1-4]"},
+		"the second":                        {"[rack1|rack2]", []string{"n5"}, nil, "n[5-7]"},
+		"a node has both: the larger one":   {"[rack2|shared]", []string{"n7"}, nil, "n[5-7]"},
+		"its nodes have no feature now":     {"[rack2|rack1]", []string{"n8"}, nil, "n[1-4]"},
+		"most of its nodes":                 {"[rack1|rack2]", []string{"n1", "n5", "n6"}, nil, "n[5-7]"},
+		"nodes before the plan":             {"[rack1|rack2]", []string{"n5"}, []string{"n1", "n2"}, "n[5-7]"},
+		"no nodes between links of a chain": {"[rack1|rack2]", nil, []string{"n5", "n6"}, "n[5-7]"},
+		"neither nodes nor a plan":          {"[rack2|rack1]", nil, nil, "n[1-4]"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := racks(t)
+			j := b.Evolving(1, 1, "1@1m,3@1m", time.Hour)
+			j.Record.Features = c.constraint
+			if c.has != nil {
+				b.Runs(j, slurmctl.CompressNodes(c.has))
+			}
+			if c.planned != nil {
+				b.Plans(j, "0-60 "+slurmctl.CompressNodes(c.planned))
+			}
+			nodes, err := EligibleBeside(b.Core, b.Seen, j)
+			if got := names(b, nodes); err != nil || got != c.want {
+				t.Errorf("%s, %v; want %s", got, err, c.want)
+			}
+		})
+	}
+}
+
+func names(b *statetest.Bench, nodes []int) string {
+	var all []string
+	for _, n := range nodes {
+		all = append(all, b.Seen.Nodes[n].Name)
+	}
+	return slurmctl.CompressNodes(all)
+}
+
+// racks returns eight nodes: two racks of four and three, and one node apart.
+func racks(t *testing.T) *statetest.Bench {
+	b := statetest.New(t, 8)
+	for i := range b.Seen.Nodes {
+		features := []string{"all"}
+		switch {
+		case i < 4:
+			features = append(features, "rack1")
+		case i < 7:
+			features = append(features, "rack2")
+		}
+		if i%4 < 2 {
+			features = append(features, "fast")
+		}
+		if i == 6 {
+			features = append(features, "shared")
+		}
+		b.Seen.Nodes[i].Features = features
+	}
+	b.Partition("left", 1, 4)
+	b.Partition("right", 3, 8)
+	b.Partition("down", 1, 8)
+	p := b.Seen.Partitions["down"]
+	p.Up = false
+	b.Seen.Partitions["down"] = p
+	return b
 }

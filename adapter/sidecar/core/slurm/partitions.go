@@ -58,7 +58,11 @@ func InPartition(r *slurmctl.Job, name string) *slurmctl.Job {
 	return &one
 }
 
-// choices returns the nodes that a job may have in each of its suitable partitions, in the order given.
+// mostChoices bounds in how many places a job is planned.
+const mostChoices = slurmctl.MostAlternatives
+
+// choices returns the nodes that a job may have in each of its suitable partitions, in the order given, and there
+// with each alternative of its constraint.
 func choices(c *state.Core, s *state.Snapshot, j *state.Job) ([][]int, error) {
 	var all [][]int
 	var why []string
@@ -67,14 +71,19 @@ func choices(c *state.Core, s *state.Snapshot, j *state.Job) ([][]int, error) {
 			why = append(why, text)
 			continue
 		}
-		nodes, err := Eligible(s, InPartition(&j.Record, name), j.GRES)
-		switch {
-		case err != nil:
+		together, err := EligibleTogether(s, InPartition(&j.Record, name), j.GRES)
+		if err != nil {
 			why = append(why, err.Error())
-		case len(nodes) < j.Profile.Peak():
-			why = append(why, fmt.Sprintf("partition %s has %d nodes for it", name, len(nodes)))
-		default:
-			all = append(all, nodes)
+			continue
+		}
+		most := 0
+		for _, nodes := range together {
+			if most = max(most, len(nodes)); len(nodes) >= j.Profile.Peak() && len(all) < mostChoices {
+				all = append(all, nodes)
+			}
+		}
+		if most < j.Profile.Peak() {
+			why = append(why, fmt.Sprintf("partition %s has %d nodes for it", name, most))
 		}
 	}
 	if len(all) == 0 {
@@ -83,18 +92,80 @@ func choices(c *state.Core, s *state.Snapshot, j *state.Job) ([][]int, error) {
 	return all, nil
 }
 
-// PlacesOf returns the nodes that a queued job may have. If several partitions are still possible, it also
-// returns the nodes of each.
+// PlacesOf returns the nodes that a queued job may have. If several partitions or alternatives of its constraint are still
+// possible, it also returns the nodes of each.
 func PlacesOf(c *state.Core, s *state.Snapshot, j *state.Job) ([]int, [][]int, error) {
 	if len(Partitions(j)) == 1 {
-		nodes, err := Eligible(s, &j.Record, j.GRES)
-		return nodes, nil, err
+		together, err := EligibleTogether(s, &j.Record, j.GRES)
+		if err != nil {
+			return nil, nil, err
+		}
+		nodes, choices := choose(together, leastPeak(j))
+		return oneIfClaimed(s, j, nodes, choices)
 	}
 	choices, err := choices(c, s, j)
 	if err != nil || len(choices) == 1 {
 		return union(choices), nil, err
 	}
-	return union(choices), choices, nil
+	return oneIfClaimed(s, j, union(choices), choices)
+}
+
+// oneIfClaimed leaves a job with a claim one choice: the one of its plan, or else the largest. Whether its claim is safe
+// beside others depends on which nodes it may have.
+func oneIfClaimed(s *state.Snapshot, j *state.Job, nodes []int, choices [][]int) ([]int, [][]int, error) {
+	if j.Claim == 0 || choices == nil {
+		return nodes, choices, nil
+	}
+	at := Candidate{Job: j, Choices: choices}.Present(s)
+	if at < 0 || len(choices[at]) < j.Claim {
+		at = 0
+		for i := range choices {
+			if len(choices[i]) > len(choices[at]) {
+				at = i
+			}
+		}
+	}
+	return choices[at], nil, nil
+}
+
+// choose returns all nodes that a job of a size may have in any of several lists, and the lists if there is a choice. If none is
+// large enough, it returns the largest.
+func choose(together [][]int, size int) (nodes []int, choices [][]int) {
+	for _, one := range together {
+		if len(one) >= size {
+			choices = append(choices, one)
+		}
+		if len(one) > len(nodes) {
+			nodes = one
+		}
+	}
+	if len(choices) > 1 {
+		return union(choices), choices
+	}
+	if len(choices) == 1 {
+		nodes = choices[0]
+	}
+	return nodes, nil
+}
+
+// leastPeak returns the size of a job, or of the smallest alternative of a moldable job.
+func leastPeak(j *state.Job) int {
+	least := j.Profile.Peak()
+	if j.Moldable != nil && !j.Runs() {
+		for _, p := range j.Moldable.Alternatives {
+			least = min(least, p.Peak())
+		}
+	}
+	return least
+}
+
+// StockPlaces returns the nodes that a stock job may have, and the alternatives of its constraint if it has a choice.
+func StockPlaces(s *state.Snapshot, r *slurmctl.Job) ([]int, [][]int) {
+	together, err := EligibleTogether(s, r, nil)
+	if err != nil {
+		return nil, nil
+	}
+	return choose(together, max(r.NumNodes, 1))
 }
 
 // union joins ascending lists.
@@ -129,7 +200,7 @@ func RecordFor(c *state.Core, s *state.Snapshot, j *state.Job) *slurmctl.Job {
 	return &j.Record
 }
 
-// Chosen returns the candidate in the partition of its current plan, or in the first one.
+// Chosen returns the candidate in the place of its current plan, or in the first one.
 func (cand Candidate) Chosen(s *state.Snapshot) Candidate {
 	if len(cand.Choices) > 0 {
 		cand.Nodes = cand.Choices[max(cand.Present(s), 0)]
@@ -140,6 +211,9 @@ func (cand Candidate) Chosen(s *state.Snapshot) Candidate {
 
 // Present returns the choice that has all nodes of the candidate's plan, or -1 if none has.
 func (cand Candidate) Present(s *state.Snapshot) int {
+	if cand.Job == nil {
+		return -1
+	}
 	planned := cand.Job.Planned()
 	return slices.IndexFunc(cand.Choices, func(nodes []int) bool {
 		return len(planned) > 0 && len(Local(s, nodes, planned)) == len(planned)

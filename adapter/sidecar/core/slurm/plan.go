@@ -17,7 +17,7 @@ type Candidate struct {
 	Record   *slurmctl.Job // Slurm's record
 	Turn     Turn
 	Nodes    []int   // eligible
-	Choices  [][]int // eligible nodes by partition, if it has several; it gets one of them
+	Choices  [][]int // eligible nodes by partition and alternative, if it has several; it gets one of them
 	Profile  planner.Profile
 	Molds    []int // possible alternatives of a moldable job, profile's first; nil: there is no choice
 	Earliest int64 // Unix second

@@ -20,8 +20,9 @@ type Standing struct {
 // Eligibility holds the answer of [snapshot.eligible], which is the same for all jobs with the
 // same request.
 type Eligibility struct {
-	Nodes []int
-	Err   error
+	Nodes   []int
+	Choices [][]int // nodes of each alternative of a constraint in brackets; nil if it has none
+	Err     error
 }
 
 // Wish holds what a job requests of its nodes.

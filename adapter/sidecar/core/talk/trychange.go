@@ -140,7 +140,7 @@ func neverAs(c *state.Core, s *state.Snapshot, t *state.Target) string {
 	if t.Claim > 0 && peak > t.Claim {
 		return fmt.Sprintf("it would have %d nodes, and its claim is %d (--max-nodes)", peak, t.Claim)
 	}
-	if eligible := mostEligible(s, t, peak); peak > eligible {
+	if eligible := mostEligible(c, s, t, peak); peak > eligible {
 		return fmt.Sprintf("it would have %d nodes, and may have %d at most (nodes of its partition that suit it, and MaxNodes)", peak, eligible)
 	}
 	facts := state.FactsOf(c, t.Job)
@@ -166,17 +166,21 @@ func neverAs(c *state.Core, s *state.Snapshot, t *state.Target) string {
 }
 
 // mostEligible returns the most nodes that the changed job may have in a partition, up to its peak or more.
-func mostEligible(s *state.Snapshot, t *state.Target, peak int) (most int) {
+func mostEligible(c *state.Core, s *state.Snapshot, t *state.Target, peak int) (most int) {
 	for _, name := range slurm.Partitions(t.Job) {
 		if t.Runs() && name != slurm.PartitionOf(t.Job) {
 			continue
 		}
 		p, known := s.Partitions[name]
-		if nodes, err := slurm.Eligible(s, slurm.InPartition(&t.Record, name), t.GRES); err == nil && (!known || p.MaxNodes == 0 || p.MaxNodes >= peak) {
-			most = max(most, len(nodes))
-		} else if known && p.MaxNodes > 0 {
-			most = max(most, min(p.MaxNodes, len(nodes)))
+		nodes := slurm.MostTogether(s, slurm.InPartition(&t.Record, name), t.GRES)
+		if t.Runs() {
+			beside, _ := slurm.EligibleBeside(c, s, t.Job)
+			nodes = len(beside)
 		}
+		if known && p.MaxNodes > 0 && p.MaxNodes < peak {
+			nodes = min(p.MaxNodes, nodes)
+		}
+		most = max(most, nodes)
 	}
 	return most
 }
@@ -225,7 +229,7 @@ func inTheWay(c *state.Core, s *state.Snapshot, t *state.Target, o *msg.Occupanc
 
 // whoHas describes what uses the nodes that step k of a job may have, from start to end.
 func whoHas(c *state.Core, s *state.Snapshot, t *state.Target, o *msg.Occupancy, k int, start, end int64) string {
-	pool, _ := slurm.Eligible(s, &t.Record, t.GRES)
+	pool, _ := slurm.EligibleBeside(c, s, t.Job)
 	mine := msg.SetOf(t.Nodes())
 	free, taken := 0, msg.Set{}
 	for _, n := range pool {
