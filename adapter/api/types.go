@@ -92,15 +92,16 @@ type Status struct {
 	Started      time.Time `json:"started"`
 	LastCycle    time.Time `json:"last_cycle"`
 	LastError    string    `json:"last_error,omitempty"`
-	ClockLead    float64   `json:"clock_lead,omitempty"` // seconds by which slurmctld's clock is ahead of its host's; the sidecar goes by slurmctld's
-	SlurmCalls   int       `json:"slurm_calls"`          // in the last cycle
-	PollPause    float64   `json:"poll_pause,omitempty"` // seconds between two polls, to keep to slurm.share
-	SlurmShare   float64   `json:"slurm_share"`          // of slurmctld's time that polls take, as measured: 0.01 is one percent
-	MostShare    float64   `json:"most_share"`           // slurm.share
-	SetAside     int       `json:"set_aside,omitempty"`  // jobs whose handling ended the sidecar
-	Drain        *Drain    `json:"drain,omitempty"`      // nil: it is not switched off
-	Operator     bool      `json:"operator,omitempty"`   // the caller may act on all users' jobs
-	Lease        *Lease    `json:"lease,omitempty"`      // nil: there is no sidecar on a second host
+	ClockLead    float64   `json:"clock_lead,omitempty"`  // seconds by which slurmctld's clock is ahead of its host's; the sidecar goes by slurmctld's
+	SlurmCalls   int       `json:"slurm_calls"`           // in the last cycle
+	PollPause    float64   `json:"poll_pause,omitempty"`  // seconds between two polls, to keep to slurm.share
+	PollsApart   float64   `json:"polls_apart,omitempty"` // seconds between two polls at most, after an urgent one
+	SlurmShare   float64   `json:"slurm_share"`           // of slurmctld's time that polls take, as measured: 0.01 is one percent
+	MostShare    float64   `json:"most_share"`            // slurm.share
+	SetAside     int       `json:"set_aside,omitempty"`   // jobs whose handling ended the sidecar
+	Drain        *Drain    `json:"drain,omitempty"`       // nil: it is not switched off
+	Operator     bool      `json:"operator,omitempty"`    // the caller may act on all users' jobs
+	Lease        *Lease    `json:"lease,omitempty"`       // nil: there is no sidecar on a second host
 }
 
 // Strategy is a planning algorithm that may be used.

@@ -419,7 +419,7 @@ func (d *doctor) sidecar(ctx context.Context) {
 	switch age := s.Now.Sub(s.LastCycle); {
 	case s.LastError != "":
 		d.add("sidecar", warn, detail+"; "+s.LastError, "see its log")
-	case s.LastCycle.IsZero() || age > max(staleCycle, 10*d.cfg.PollInterval):
+	case s.LastCycle.IsZero() || age > max(staleCycle, 10*d.cfg.PollInterval)+time.Duration(s.PollsApart*float64(time.Second)):
 		d.add("sidecar", warn, detail+", but has not polled Slurm lately", "see its log")
 	case s.Drain != nil:
 		d.add("sidecar", warn, detail+"; "+s.Drain.Words, "evosctl resume ends that")
@@ -428,6 +428,8 @@ func (d *doctor) sidecar(ctx context.Context) {
 			"evosqueue says which; report the fault with its log; the next version tries them again")
 	case s.ClockLead != 0:
 		d.add("sidecar", warn, fmt.Sprintf("%s; slurmctld's clock is %+.0f s from that of its host, and it goes by slurmctld's", detail, s.ClockLead), clockRemedy)
+	case s.Spaced() != "":
+		d.add("sidecar", warn, fmt.Sprintf("%s; %s", detail, s.Spaced()), "raise slurm.share, or find out what makes slurmctld slow (sdiag)")
 	case s.PollPause > d.cfg.PollInterval.Seconds():
 		d.add("sidecar", ok, fmt.Sprintf("%s; it polls every %.2g s to take at most %v of slurmctld's time (slurm.share)", detail, s.PollPause, d.cfg.Slurm.Share), "")
 	default:

@@ -52,6 +52,9 @@ func (c *Controller) statusLine() string {
 	} else {
 		words = append(words, fmt.Sprintf("%d jobs, %d evolving, polled %d s ago", v.Seen, len(v.Jobs), int(max(c.driver.Clock().Sub(v.LastCycle), 0).Seconds())))
 	}
+	if spaced := v.Spaced(); spaced != "" {
+		words = append(words, spaced)
+	}
 	if v.Drain != nil {
 		words = append(words, v.Drain.Words)
 	}

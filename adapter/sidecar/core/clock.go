@@ -66,7 +66,7 @@ func clockSet(c *state.Core, by time.Duration) {
 	if back(&c.CountsFrom); by < 0 {
 		c.CountsFrom = msg.Later(c.CountsFrom, c.Now.Add(-by))
 	}
-	c.NextCycle, c.Stepped, c.Pace.Pause = c.Now, c.Now, 0
+	c.NextCycle, c.Stepped, c.Pace.Pause, c.Pace.Debt = c.Now, c.Now, 0, 0
 }
 
 // noteLead records how far slurmctld's clock is ahead of this host's. The shell goes by slurmctld's.

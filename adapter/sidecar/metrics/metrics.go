@@ -254,6 +254,7 @@ var (
 	startDesc     = desc("start_timestamp_seconds", "When the sidecar began.")
 	cycleDesc     = desc("last_cycle_timestamp_seconds", "When Slurm was polled last; 0: never.")
 	callsDesc     = desc("cycle_slurm_commands", "Commands of Slurm in the last cycle.")
+	apartDesc     = desc("polls_apart_seconds", "Longest time between two polls, after an urgent one: so long may a new job wait.")
 	pauseDesc     = desc("poll_pause_seconds", "Pause between two polls that keeps to slurm.share; 0: polls come every poll_interval.")
 	failingDesc   = desc("failing", "1 while Slurm cannot be polled, or something else is wrong that evosctl doctor tells.")
 	writableDesc  = desc("database_writable", "1 while the database takes entries.")
@@ -264,7 +265,7 @@ var (
 	faultsDesc    = desc("strategy_faults_total", "Answers of plugins that were wrong, late or missing.")
 	fallenDesc    = desc("strategy_fallbacks_total", "Cycles that the built-in default planned in a strategy's place.")
 	answerDesc    = desc("strategy_seconds", "Time that the plugin in use took of the last cycle.")
-	descs         = []*prometheus.Desc{infoDesc, jobsDesc, nodesDesc, allocDesc, unplannedDesc, startDesc, cycleDesc, callsDesc, pauseDesc, failingDesc, writableDesc,
+	descs         = []*prometheus.Desc{infoDesc, jobsDesc, nodesDesc, allocDesc, unplannedDesc, startDesc, cycleDesc, callsDesc, pauseDesc, apartDesc, failingDesc, writableDesc,
 		holdsDesc, heldDesc, idleDesc, plansDesc, faultsDesc, fallenDesc, answerDesc}
 )
 
@@ -303,6 +304,7 @@ func (m *Metrics) Collect(out chan<- prometheus.Metric) {
 	gauge(cycleDesc, timestamp(s.Status.LastCycle))
 	gauge(callsDesc, float64(s.Status.SlurmCalls))
 	gauge(pauseDesc, s.Status.PollPause)
+	gauge(apartDesc, s.Status.PollsApart)
 	gauge(failingDesc, is(s.Status.LastError != ""))
 	gauge(writableDesc, is(s.Writable))
 	gauge(holdsDesc, float64(s.Holds))
@@ -344,7 +346,7 @@ func (m *Metrics) Ready(now time.Time) error {
 	switch s := m.source(); {
 	case s.Status.LastCycle.IsZero():
 		return errors.New("Slurm was not polled yet")
-	case now.Sub(s.Status.LastCycle) > stale:
+	case now.Sub(s.Status.LastCycle) > stale+time.Duration(s.Status.PollsApart*float64(time.Second)):
 		return fmt.Errorf("Slurm was polled last %v ago", now.Sub(s.Status.LastCycle).Round(time.Second))
 	case !s.Writable:
 		return errors.New("the database takes no entries")

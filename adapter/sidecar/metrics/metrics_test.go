@@ -244,3 +244,16 @@ func TestKinds(t *testing.T) {
 		}
 	}
 }
+
+// TestReadyWithPause checks that a sidecar that polls seldom, to keep to slurm.share, counts as ready.
+func TestReadyWithPause(t *testing.T) {
+	now := time.Unix(1_800_000_000, 0)
+	for apart, ready := range map[float64]bool{0: false, 100: false, 200: true, 600: true} {
+		m := New(func() Sight {
+			return Sight{Writable: true, Status: api.Status{LastCycle: now.Add(-5 * time.Minute), PollsApart: apart}}
+		})
+		if err := m.Ready(now); (err == nil) != ready {
+			t.Errorf("polled 5 minutes ago, polls up to %v s apart: %v", apart, err)
+		}
+	}
+}

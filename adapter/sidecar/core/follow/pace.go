@@ -12,8 +12,8 @@ import (
 
 // A poll of a cluster with 10,000 jobs costs slurmctld about 30 ms, a hundred times as much as a poll of a
 // small cluster. Routine polls are spaced so that slurmctld spends at most a share of its time (slurm.share)
-// on them. Nothing that is due waits for a poll: the sidecar starts and grows jobs from what it knows. If
-// nodes are not free yet, it polls only the nodes, which is cheap.
+// on them, however far apart they come. Nothing that is due waits for a poll: the sidecar starts and grows jobs
+// from what it knows, and reads single jobs. If nodes are not free yet, it polls only the nodes, which is cheap.
 
 const (
 	// fast is the time between two polls of only the nodes while something waits for them, and between whole polls
@@ -21,11 +21,58 @@ const (
 	fast = 250 * time.Millisecond
 	// FastFor is how long the loop polls this often after a start or growth was due.
 	FastFor = 10 * time.Second
-	// urgency is how many times more of slurmctld's time an urgent poll may take.
+	// urgency is how many times sooner than a routine poll an urgent one may come. Later polls make up for it.
 	urgency = 10
-	// maxPause bounds the pause between two polls: holds end a minute after their time.
-	maxPause = 20 * time.Second
+	// MostPause bounds the time between two polls. A slurmctld that needs more than six seconds for a poll spends more
+	// than its share.
+	MostPause = 10 * time.Minute
+	// leastCredit is how much time urgent polls may at least use in advance.
+	leastCredit = 10 * time.Second
+	// longPause is a time between two polls from which on users notice it, and holds last longer.
+	longPause = 20 * time.Second
 )
+
+// credit returns how much time urgent polls may use in advance.
+func credit(p *state.Pace) time.Duration { return max(p.Pause, leastCredit) }
+
+// indebted notes that a poll begins, perhaps earlier than its pause.
+func indebted(p *state.Pace, begun time.Time) {
+	p.Debt = min(max(p.Debt+p.Pause-begun.Sub(p.Ended), 0), credit(p))
+}
+
+// Apart returns how far apart polls may come at present: so long may a new job wait until it is seen. It is 0 if
+// they come at every interval.
+func Apart(p *state.Pace) time.Duration {
+	if p.Pause == 0 {
+		return 0
+	}
+	return min(p.Pause+credit(p), MostPause)
+}
+
+// HoldsOn returns how much longer than a minute holds last beyond their time, because the next poll may come that
+// late. It changes seldom, so that holds do.
+func HoldsOn(p *state.Pace) time.Duration {
+	apart, on := Apart(p), time.Duration(0)
+	for on+longPause < apart {
+		on = max(2*on, time.Minute)
+	}
+	return min(on, MostPause)
+}
+
+// NotePause logs a pause that has become long, or longer, or is no longer so.
+func NotePause(c *state.Core) {
+	p := &c.Pace
+	entry := c.Log.WithField("seconds", int(Apart(p).Seconds()))
+	switch apart := Apart(p); {
+	case apart <= longPause && p.Told > 0:
+		p.Told = 0
+		entry.Info("polls come at short intervals again")
+	case apart > longPause && (p.Told == 0 || apart > 2*p.Told):
+		p.Told = apart
+		entry.WithField("share", c.Config.Slurm.Share).WithField("cost_ms", slices.Min(p.Costs[:]).Milliseconds()).
+			Warn("polls come far apart to keep to slurm.share: a new job may wait that long, a hold gives way as late")
+	}
+}
 
 // StartPolls starts the polls that are due.
 func StartPolls(c *state.Core) {
@@ -39,6 +86,7 @@ func StartPolls(c *state.Core) {
 	}
 	if !p.Polling && due(next(p, c.NextCycle)) {
 		p.Polling = true
+		indebted(p, c.Now)
 		// gated even if urgent: what waits for them would wait for the locks as well
 		config := c.Now.Sub(c.ConfigRead) > msg.ConfigFor
 		c.Emit(msg.Poll{Config: config, Gently: p.Gated, Measure: p.Measure || config && p.Bare > 0})
@@ -94,7 +142,7 @@ func Spare(p *state.Pace, in *msg.Observation, share float64, poll time.Duration
 	p.Costs[0] = cost
 	pause := func(cost time.Duration) time.Duration { return time.Duration(float64(cost) / share) }
 	p.Measure = pause(cost) > poll
-	p.Pause = min(pause(slices.Min(p.Costs[:])), maxPause)
+	p.Pause = min(pause(slices.Min(p.Costs[:])), MostPause)
 	p.Gated = p.Pause > max(poll, time.Second)
 }
 
@@ -105,12 +153,12 @@ func Share(p *state.Pace, poll time.Duration) float64 {
 
 // next returns when the next whole poll must begin; wanted is when one was asked for.
 func next(p *state.Pace, wanted time.Time) time.Time {
-	at := p.Ended.Add(p.Pause)
+	at := p.Ended.Add(min(p.Pause+p.Debt, MostPause))
 	if wanted.After(at) {
 		at = wanted
 	}
 	if p.Urgent {
-		if soon := p.Ended.Add(max(fast, p.Pause/urgency)); soon.Before(at) {
+		if soon := p.Ended.Add(max(fast, p.Pause/urgency, min(p.Debt+p.Pause-credit(p), p.Pause))); soon.Before(at) {
 			at = soon
 		}
 	}

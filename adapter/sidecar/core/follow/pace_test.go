@@ -23,7 +23,8 @@ func TestSpare(t *testing.T) {
 		{100 * ms, 200 * ms}, {100 * ms, 200 * ms}, {200 * ms, 200 * ms},
 		{100 * ms, 2 * time.Second},
 		{10 * time.Second, 2 * time.Second}, {10 * time.Second, 2 * time.Second}, {10 * time.Second, 2 * time.Second},
-		{10 * time.Second, maxPause},
+		{10 * time.Second, 200 * time.Second}, {time.Minute, 200 * time.Second}, {time.Minute, 200 * time.Second}, {time.Minute, 200 * time.Second},
+		{time.Minute, MostPause},
 	} {
 		Spare(&p, &msg.Observation{Commands: commands, CPU: c.cost + commands*bare}, share, time.Second)
 		if p.Pause != c.pause || p.Gated != (c.pause > time.Second) {
@@ -78,6 +79,50 @@ func TestShare(t *testing.T) {
 	} {
 		if got := Share(&state.Pace{Costs: c.costs, Pause: c.pause}, time.Second); got != c.want {
 			t.Errorf("%+v: %v", c, got)
+		}
+	}
+}
+
+// TestUrgentPolls checks that urgent polls come soon, that routine ones make up for them, and that all together keep
+// to the share however much is urgent.
+func TestUrgentPolls(t *testing.T) {
+	for _, pause := range []time.Duration{200 * ms, 3 * time.Second, 20 * time.Second, time.Minute, MostPause / 2} {
+		p := state.Pace{Pause: pause, Urgent: true}
+		begun := time.Unix(1_800_000_000, 0)
+		p.Ended = begun
+		const polls = 200
+		for i := range polls {
+			at := next(&p, p.Ended.Add(pause))
+			if wait := at.Sub(p.Ended); i == 0 && wait > max(fast, pause/urgency) || wait > pause {
+				t.Errorf("pause %v: urgent poll %d after %v", pause, i, wait)
+			}
+			indebted(&p, at)
+			p.Ended = at
+		}
+		if took, want := p.Ended.Sub(begun), polls*pause-credit(&p); took < want {
+			t.Errorf("pause %v: %d urgent polls in %v, want %v at least", pause, polls, took, want)
+		}
+		p.Urgent = false
+		wait := next(&p, p.Ended).Sub(p.Ended)
+		if wait > Apart(&p) || pause > fast && wait <= pause {
+			t.Errorf("pause %v: a routine poll after %v, announced were %v", pause, wait, Apart(&p))
+		}
+		indebted(&p, p.Ended.Add(wait))
+		if p.Debt > credit(&p)/100 {
+			t.Errorf("pause %v: %v are left", pause, p.Debt)
+		}
+	}
+}
+
+// TestHoldsOn checks that holds last until the next poll can have come, and that their ends seldom change.
+func TestHoldsOn(t *testing.T) {
+	for _, c := range []struct{ pause, want time.Duration }{
+		{0, 0}, {10 * time.Second, 0}, {11 * time.Second, time.Minute}, {40 * time.Second, time.Minute}, {41 * time.Second, 2 * time.Minute},
+		{2 * time.Minute, 4 * time.Minute}, {3 * time.Minute, 8 * time.Minute}, {MostPause, MostPause},
+	} {
+		p := state.Pace{Pause: c.pause}
+		if got := HoldsOn(&p); got != c.want || got+time.Minute < Apart(&p) {
+			t.Errorf("pause %v: %v more, want %v; polls come %v apart", c.pause, got, c.want, Apart(&p))
 		}
 	}
 }

@@ -63,7 +63,7 @@ func HoldsOf(c *state.Core, j *state.Job, now int64) []state.Hold {
 		return nil
 	}
 	all := make([]state.Hold, 0, len(gains))
-	grace := int64(c.Config.Grace / time.Second)
+	beyond := max(int64(c.Config.Grace/time.Second), 60+int64(follow.HoldsOn(&c.Pace)/time.Second))
 	for _, g := range gains {
 		i := g.Step - 1
 		if j.LastEnd > 0 && j.Plan[i].Start >= j.LastEnd { // its time limit ends before
@@ -74,7 +74,7 @@ func HoldsOf(c *state.Core, j *state.Job, now int64) []state.Hold {
 		if h.ToStartIn() {
 			end = max(end, h.Start+late(c, h.Start, now)+follow.LimitOf(c, j, i))
 		}
-		h.End = c.Until(now, end) + max(grace, 60)
+		h.End = c.Until(now, end) + beyond
 		h.Users = holdUsers(c, h)
 		all = append(all, h)
 	}

@@ -46,3 +46,18 @@ func TestForsaken(t *testing.T) {
 		t.Error("a hold that is being given up is used")
 	}
 }
+
+// TestHoldsOutlastPolls checks that holds last until the next poll can have come, however far apart polls come.
+func TestHoldsOutlastPolls(t *testing.T) {
+	b := statetest.New(t, 4)
+	j := b.Evolving(1, 1, "1@10m,3@10m", time.Hour)
+	b.Runs(j, "n1")
+	b.Plans(j, "0-600 n1", "600-1200 n[1-3]")
+	for _, c := range []struct{ pause, beyond time.Duration }{{0, time.Minute}, {5 * time.Second, time.Minute}, {time.Minute, 3 * time.Minute}, {10 * time.Minute, 11 * time.Minute}} {
+		b.Pace.Pause = c.pause
+		all := HoldsOf(b.Core, j, b.Now.Unix())
+		if len(all) != 1 || all[0].End != j.Plan[1].End+int64(c.beyond/time.Second) {
+			t.Errorf("with a pause of %v: %+v, want the end at %d plus %v", c.pause, all, j.Plan[1].End, c.beyond)
+		}
+	}
+}

@@ -14,6 +14,8 @@ type Pace struct {
 	Costs    [PollsCompared]time.Duration // processor time of the latest polls' commands beyond bare ones, latest first
 	Measure  bool                         // the next poll measures a bare command as well
 	Pause    time.Duration                // pause after the poll
+	Debt     time.Duration                // by how much polls came earlier than that, and later ones make up for
+	Told     time.Duration                // the pause that the log last reported as long; 0: none is
 	Urgent   bool                         // something due waits for a poll
 	Gated    bool                         // polls are expensive: what can wait does so while the backfill scheduler runs
 	AtNodes  bool                         // a poll of only the nodes is running

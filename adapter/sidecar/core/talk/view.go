@@ -77,7 +77,7 @@ func ViewOf(c *state.Core) *msg.View {
 func status(c *state.Core) api.Status {
 	drive, why := state.SiteDrive(c, c.Facts.With(false))
 	status := api.Status{Version: c.Site.Version, Cluster: c.SlurmConfig.ClusterName, SlurmVersion: c.SlurmConfig.Version,
-		Mode: string(c.Config.Mode), Started: c.Wall(c.Started), ClockLead: c.Lead.Seconds(), SlurmCalls: c.CycleCalls, PollPause: c.Pace.Pause.Seconds(), SlurmShare: follow.Share(&c.Pace, c.Config.PollInterval), MostShare: c.Config.Slurm.Share, Drive: string(drive), DriveReason: why, Drain: drainShown(c)}
+		Mode: string(c.Config.Mode), Started: c.Wall(c.Started), ClockLead: c.Lead.Seconds(), SlurmCalls: c.CycleCalls, PollPause: c.Pace.Pause.Seconds(), PollsApart: follow.Apart(&c.Pace).Seconds(), SlurmShare: follow.Share(&c.Pace, c.Config.PollInterval), MostShare: c.Config.Slurm.Share, Drive: string(drive), DriveReason: why, Drain: drainShown(c)}
 	if c.Snapshot != nil {
 		status.Nodes, status.LastCycle = len(c.Snapshot.Nodes), c.Wall(c.Snapshot.Taken)
 	}
