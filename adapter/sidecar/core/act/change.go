@@ -59,6 +59,7 @@ func SettleRewrite(c *state.Core, j *state.Job, p *state.Pending, o msg.Outcome)
 	switch u := state.CommandOf[msg.Update](p).Change; {
 	case o.Err == nil && u.Comment != nil:
 		j.Written(u)
+		c.Save(j)
 	case o.Err == nil, state.Outage(o.Err):
 	default:
 		NotKept(c, j, o.Err)

@@ -115,16 +115,16 @@ func Recovered(c *state.Core, j *state.Job, step int) {
 }
 
 // Doubt compares restored jobs with their markers if a sidecar on another host may have acted since the database was
-// written. A job that was changed since is forgotten, to be adopted again from its marker. Of a running one, the step is a guess.
+// written. A job whose request is another one in Slurm is forgotten, to be adopted again from its marker. Of a running
+// job, the step is a guess.
 func Doubt(c *state.Core, s *state.Snapshot) {
 	for _, j := range slices.Clone(c.Active) {
 		r := s.ByID[j.BaseID()]
 		if !j.Doubtful || r == nil || r.UID != j.UID || r.Ended() {
 			continue
 		}
-		m, ok, err := request.ParseMarker(r.Comment)
-		if ok && err == nil && m.Updated != "" && !slices.ContainsFunc(j.Changes, func(ch row.Change) bool { return ch.ID == m.Updated }) {
-			c.LogJob(j).Info("the job was changed since the database was copied: adopting it again")
+		if why := outdated(c, j, r); why != "" {
+			c.LogJob(j).Info(why + ": adopting it again")
 			c.Active = slices.DeleteFunc(c.Active, func(o *state.Job) bool { return o == j })
 			maps.DeleteFunc(c.ByID, func(_ slurmctl.JobID, o *state.Job) bool { return o == j })
 			delete(c.Unsaved, j)
@@ -134,6 +134,24 @@ func Doubt(c *state.Core, s *state.Snapshot) {
 			j.FoundIn(max(j.Step, 1))
 		}
 	}
+}
+
+// outdated returns why Slurm has another request of a job than a copy of the database, or "". If the copy was made while
+// the last change was under way, and Slurm does not have it, the other sidecar may have answered that Slurm refused it.
+// If it did not answer, the caller still waits, and asks again.
+func outdated(c *state.Core, j *state.Job, r *slurmctl.Job) string {
+	m, ok, err := request.ParseMarker(r.Comment)
+	last, open := j.OpenChange()
+	switch {
+	case !ok || err != nil || open && m.Updated == last.ID:
+		return ""
+	case open:
+		c.Event(j, "change refused", map[string]any{"asked": "change to " + j.Profile.String(), "why": "Slurm did not have it when this sidecar took over"})
+		return "Slurm does not have the last change of the job"
+	case m.Updated != "" && !slices.ContainsFunc(j.Changes, func(ch row.Change) bool { return ch.ID == m.Updated }):
+		return "the job was changed since the database was copied"
+	}
+	return ""
 }
 
 // Again is called when a job has begun again while this sidecar did not look: another one may have led it on since.

@@ -2,10 +2,12 @@ package adopt
 
 import (
 	"testing"
+	"time"
 
 	"github.com/evoslurm/evoslurm/adapter/internal/drivemode"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/mode"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/state"
+	"github.com/evoslurm/evoslurm/adapter/sidecar/core/state/statetest"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/store/row"
 	"github.com/evoslurm/evoslurm/planner"
 )
@@ -40,5 +42,37 @@ func TestInferStep(t *testing.T) {
 		}, 0, c.nodes, c.coming, c.elapsed); got != c.want {
 			t.Errorf("%s with %d nodes after %d s, step %d held: step %d, want %d", c.profile, c.nodes, c.elapsed, c.coming, got, c.want)
 		}
+	}
+}
+
+// TestDoubt: a job of a copied database is adopted again if Slurm has another request of it.
+func TestDoubt(t *testing.T) {
+	known := []row.Change{{ID: "a"}, {ID: "b"}}
+	under := []row.Change{{ID: "a"}, {ID: "b", Open: true}}
+	for name, c := range map[string]struct {
+		changes []row.Change
+		comment string
+		forgets bool
+	}{
+		"never changed":                    {nil, "evo:v2;p=1@10m,2@10m;;", false},
+		"Slurm has the last change":        {known, "evo:v2;p=1@10m,2@10m;u=b;;", false},
+		"slurmctld lost the last change":   {known, "evo:v2;p=1@10m,2@10m;u=a;;", false},
+		"changed since":                    {known, "evo:v2;p=1@10m,3@10m;u=c;;", true},
+		"Slurm has what was under way":     {under, "evo:v2;p=1@10m,2@10m;u=b;;", false},
+		"Slurm refused what was under way": {under, "evo:v2;p=1@10m,3@10m;u=a;;", true},
+		"and it was the first change":      {under[1:], "evo:v2;p=1@10m,3@10m;;", true},
+		"and another one came after it":    {under, "evo:v2;p=1@10m,3@10m;u=c;;", true},
+		"a plugin has the comment":         {under, "of the site", false},
+		"the marker is not to be read":     {under, "evo:v2;p=;;", false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := statetest.New(t, 4)
+			j := b.Evolving(7, 1, "1@10m,2@10m", time.Hour)
+			j.Doubtful, j.Changes, b.Seen.ByID[7].Comment = true, c.changes, c.comment
+			Doubt(b.Core, b.Seen)
+			if forgot := len(b.Active) == 0; forgot != c.forgets || (b.Core.ByID[7] == nil) != c.forgets {
+				t.Errorf("forgot it: %v, want %v", forgot, c.forgets)
+			}
+		})
 	}
 }

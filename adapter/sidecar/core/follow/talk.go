@@ -58,6 +58,9 @@ func checkWritten(c *state.Core, j *state.Job) {
 	}
 	j.SeenComment = j.Record.Comment
 	if r, ok, err := plan.Mark(c, &j.Record); ok && err == nil && r.Updated == j.Changes[len(j.Changes)-1].ID && !before(j, r.Reached) {
+		if j.CloseChange() { // this sidecar, or another one, ended before it knew
+			c.Save(j)
+		}
 		return
 	}
 	j.Rewrites++

@@ -21,7 +21,7 @@ func (j *Job) Change(t *Target, id string, now time.Time) {
 		j.Behind = now
 	}
 	j.Profile, j.Moldable, j.Malleable = t.Profile, nil, t.Malleable
-	j.Changed(row.Change{ID: id, Step: ended})
+	j.Changed(row.Change{ID: id, Step: ended, Open: true})
 	j.Cause, j.Kept, j.Overdue, j.NeedsReplan, j.Warned, j.UnheldTold = Reason{}, nil, 0, false, false, 0
 	j.Extend, j.Unwritten, j.Undo = j.Runs(), true, &was
 }
@@ -38,6 +38,7 @@ func (j *Job) UndoChange() *Restorable {
 
 // Written records that Slurm has the changed request.
 func (j *Job) Written(u slurmctl.JobUpdate) {
+	j.CloseChange()
 	j.Unwritten, j.Undo, j.Record.Comment, j.SeenComment = false, nil, *u.Comment, "" // even one seen before is searched: slurmctld may lose this one
 	Wrote(&j.Record, u)
 }

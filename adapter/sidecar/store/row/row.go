@@ -103,7 +103,8 @@ type Offer struct {
 // made twice.
 type Change struct {
 	ID   string
-	Step int // that it ended; 0: none
+	Step int  // that it ended; 0: none
+	Open bool // whether Slurm has it is not known yet
 }
 
 // Moldable holds the alternatives of a job. It is never changed, only replaced.

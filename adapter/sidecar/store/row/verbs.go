@@ -58,6 +58,24 @@ func (j *Job) Changed(made Change) {
 	j.Changes = append(slices.Clone(j.Changes[max(len(j.Changes)-mostChanges+1, 0):]), made)
 }
 
+// OpenChange returns the last change if it is not known whether Slurm has it.
+func (j *Job) OpenChange() (last Change, open bool) {
+	if n := len(j.Changes); n > 0 {
+		last = j.Changes[n-1]
+	}
+	return last, last.Open
+}
+
+// CloseChange records that it is known whether Slurm has the last change. It reports whether it was not.
+func (j *Job) CloseChange() bool {
+	last, open := j.OpenChange()
+	if open {
+		last.Open = false
+		j.Changes = append(slices.Clone(j.Changes[:len(j.Changes)-1]), last)
+	}
+	return open
+}
+
 // AddOffer adds an offer to the job, and forgets old ones.
 func (j *Job) AddOffer(o Offer, keep func(Offer) bool) {
 	j.Offers = append(slices.Clone(j.Offers), o)
