@@ -73,7 +73,7 @@ func (c *Client) lasting(ctx context.Context, id JobID) (Job, bool) {
 // touch updates a job so that nothing changes: it writes the time limit that the job has.
 func (c *Client) touch(ctx context.Context, j Job, account bool) error {
 	a := newSetting("update")
-	a.job(j.ID)
+	a.job(c, j.ID)
 	a.raw("TimeLimit", formatDuration(j.TimeLimit))
 	if account {
 		a = a.with(j.Account)

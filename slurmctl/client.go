@@ -50,6 +50,7 @@ type Client struct {
 	cluster      atomic.Pointer[string] // the cluster's name; nil until asked
 	learnt       atomic.Pointer[learnt] // the commands' version; nil until asked
 	kept         atomic.Pointer[kept]   // what Jobs shares with its next reading; nil before the first, and during one
+	tasks        tasks                  // of arrays, as seen
 }
 
 // Ran describes a command that has ended.

@@ -30,7 +30,7 @@ var jobColumns = []column{
 	{"A", "JobID", 0, 0, func(j *Job, b []byte, _ *kept) (err error) { j.ID, err = readID(b); return }},
 	{"i", "JobArrayID", 0, 0, setDisplay},
 	{"F", "ArrayJobID", 0, 0, func(j *Job, b []byte, _ *kept) (err error) { j.ArrayJobID, err = readID(b); return }},
-	{"K", "ArrayTaskID", 0, 0, func(j *Job, b []byte, _ *kept) (err error) { j.ArrayTasks, err = readTasks(b); return }},
+	{"K", "ArrayTaskID", 0, 0, setTasks},
 	{"j", "Name", 0, 0, func(j *Job, b []byte, k *kept) error { j.Name = k.verbatim(b, k.last.Name); return nil }},
 	{"u", "UserName", 0, 0, func(j *Job, b []byte, k *kept) error { j.User = k.verbatim(b, k.last.User); return nil }},
 	{"U", "UserID", 0, 0, func(j *Job, b []byte, _ *kept) error {
@@ -311,6 +311,7 @@ func (c *Client) squeueInto(ctx context.Context, r *reading, args ...string) ([]
 	var jobs []Job
 	if err == nil {
 		jobs, err = r.end()
+		c.tasks.see(jobs)
 	}
 	if err != nil && !errors.Is(err, ErrUnknownJob) {
 		c.distrust() // perhaps these are the columns of another release
@@ -403,7 +404,15 @@ func parseID(s string) (JobID, error) {
 	return JobID(n), err
 }
 
+// setDisplay reads how squeue shows a job.
 func setDisplay(j *Job, b []byte, _ *kept) error {
+	if len(b) > MostTasksText { // an array may have a million tasks
+		short, end := b[:MostTasksText], []byte("]")
+		if i := bytes.LastIndexByte(b, '%'); i >= 0 {
+			end = b[i:]
+		}
+		b = slices.Concat(short[:max(bytes.LastIndexByte(short, ','), 0)], []byte(",..."), end)
+	}
 	j.Display = string(b)
 	j.Heterogenous = bytes.IndexByte(b, '+') >= 0
 	return nil
@@ -419,6 +428,19 @@ func (k *kept) wished(b []byte) []string {
 	return nodes
 }
 
+// setTasks reads the tasks of an array's record, and how many of the array may run at once.
+func setTasks(j *Job, b []byte, _ *kept) (err error) {
+	if _, most, limited := bytes.Cut(bytes.Trim(b, "[]"), []byte("%")); limited {
+		n, err := strconv.ParseUint(string(most), 10, 31)
+		if err != nil {
+			return fmt.Errorf("array tasks %q are not understood", oneLine(string(b), 80))
+		}
+		j.ArrayLimit = int(n)
+	}
+	j.ArrayTasks, err = readTasks(b)
+	return err
+}
+
 // countTasks counts the tasks of an array expression: "N/A" (no array), "7", "2-200%2",
 // "1,3,5-9:2%4".
 func countTasks(s string) (int, error) {
@@ -428,24 +450,11 @@ func countTasks(s string) (int, error) {
 	s, _, _ = strings.Cut(strings.Trim(s, "[]"), "%")
 	total := 0
 	for part := range strings.SplitSeq(s, ",") {
-		r, step, hasStep := strings.Cut(part, ":")
-		lo, hi, isRange := strings.Cut(r, "-")
-		a, err := strconv.ParseUint(lo, 10, 32)
+		low, high, by, err := taskRange(part)
 		if err != nil {
-			return 0, fmt.Errorf("array tasks %q are not understood", s)
+			return 0, err
 		}
-		b, by := a, uint64(1)
-		if isRange {
-			if b, err = strconv.ParseUint(hi, 10, 32); err != nil || b < a {
-				return 0, fmt.Errorf("array tasks %q are not understood", s)
-			}
-		}
-		if hasStep {
-			if by, err = strconv.ParseUint(step, 10, 32); err != nil || by == 0 {
-				return 0, fmt.Errorf("array tasks %q are not understood", s)
-			}
-		}
-		total += int((b-a)/by) + 1
+		total += int((high-low)/by) + 1
 	}
 	return total, nil
 }

@@ -185,7 +185,7 @@ func (c *Client) askRequest(ctx context.Context, id JobID, cfg Config) (JobReque
 	if err != nil {
 		return r, err
 	}
-	shown, err := c.output(ctx, "scontrol", "--oneliner", "show", "job", formatID(id))
+	shown, err := c.output(ctx, "scontrol", "--oneliner", "show", "job", c.name(id))
 	if err != nil {
 		return r, err
 	}

@@ -8,12 +8,12 @@ import (
 
 // Step is a job step as squeue shows it: what one srun started.
 type Step struct {
-	ID    string // JOB.STEP
+	ID    string // JOB.STEP; JOB of an array task is ARRAY_TASK
 	Name  string // up to its first blank
 	Nodes []string
 }
 
-var stepPattern = pattern(`^[0-9]{1,10}\.[0-9]{1,10}$`)
+var stepPattern = pattern(`^[0-9]{1,10}(_[0-9]{1,10})?\.[0-9]{1,10}$`)
 
 // Steps lists the running steps that srun started in jobs, without batch scripts and extern steps.
 // O(steps of these jobs).
@@ -26,7 +26,7 @@ func (c *Client) Steps(ctx context.Context, jobs ...JobID) ([]Step, error) {
 		if err := checkID(id); err != nil {
 			return nil, err
 		}
-		ids[i] = formatID(id)
+		ids[i] = c.name(id)
 	}
 	out, err := c.output(ctx, "squeue", "--noheader", "--steps", "--jobs="+strings.Join(ids, ","), "--format=%i %N %j")
 	if err != nil {
@@ -42,18 +42,18 @@ func (c *Client) ScriptNode(ctx context.Context, job JobID) (string, error) {
 	if err := checkID(job); err != nil {
 		return "", err
 	}
-	out, err := c.output(ctx, "squeue", "--noheader", "--steps", "--jobs="+formatID(job), "--format=%i %N")
+	out, err := c.output(ctx, "squeue", "--noheader", "--steps", "--jobs="+c.name(job), "--format=%i %N")
 	if err != nil {
 		return "", err
 	}
-	return parseScriptNode(out, job), nil
+	return parseScriptNode(out, c.name(job)), nil
 }
 
 // parseScriptNode finds the line "JOB.batch NODE".
-func parseScriptNode(out string, job JobID) string {
+func parseScriptNode(out, job string) string {
 	for line := range strings.Lines(out) {
 		f := strings.Fields(line)
-		if len(f) != 2 || f[0] != formatID(job)+".batch" {
+		if len(f) != 2 || f[0] != job+".batch" {
 			continue
 		}
 		if nodes, err := ExpandNodes(f[1]); err == nil && len(nodes) == 1 {

@@ -8,7 +8,8 @@ import (
 
 func TestParseSteps(t *testing.T) {
 	const out = "12.batch n1 batch\n12.extern n1 extern\n12.0 n[1-2] a.out\n12.14 n3 work er@9\n12.15 \n12.16 n[ x\n12_3.1 n1 array\n"
-	want := []Step{{ID: "12.0", Name: "a.out", Nodes: []string{"n1", "n2"}}, {ID: "12.14", Name: "work", Nodes: []string{"n3"}}}
+	want := []Step{{ID: "12.0", Name: "a.out", Nodes: []string{"n1", "n2"}}, {ID: "12.14", Name: "work", Nodes: []string{"n3"}},
+		{ID: "12_3.1", Name: "array", Nodes: []string{"n1"}}}
 	if d := cmp.Diff(want, parseSteps(out)); d != "" {
 		t.Error(d)
 	}
@@ -22,7 +23,7 @@ func TestParseScriptNode(t *testing.T) {
 		"12.batch n[ \n12.batch n[1-2]\n":  "",
 		"":                                 "",
 	} {
-		if got := parseScriptNode(out, 12); got != want {
+		if got := parseScriptNode(out, "12"); got != want {
 			t.Errorf("%q: %q, want %q", out, got, want)
 		}
 	}

@@ -31,9 +31,10 @@ const (
 // Job is a record of squeue.
 type Job struct {
 	ID           JobID
-	Display      string // as squeue shows it: "12", "12_3", "12_[4-9]", "12+1"
+	Display      string // as squeue shows it: "12", "12_3", "12_[4-9]", "12+1"; at most MostTasksText of tasks
 	ArrayJobID   JobID  // the array's ID; equals ID if the job is not an array
 	ArrayTasks   int    // tasks that this record stands for, ≥ 1 ("12_[4-9]" is 6)
+	ArrayLimit   int    // of a record of several tasks: how many of the array may run at once ("12_[4-9%2]"); 0: all
 	Heterogenous bool   // component of a heterogeneous job
 
 	Name      string // free text of the user

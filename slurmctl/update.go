@@ -17,6 +17,7 @@ type JobUpdate struct {
 	EndTime      time.Time     // of a running job, to the second; not together with TimeLimit
 	Reservation  *string       // one or several, with commas; "" for none, which also detaches a running job
 	Comment      *string       // at most 1,024 characters
+	Name         string        // free text
 	AdminComment *string       // at most 130,000 bytes; root, SlurmUser and administrators
 	Nice         *int
 	Dependency   *string // "": none; e.g. "afterok:12", "expand:12"
@@ -35,8 +36,16 @@ type JobUpdate struct {
 func (c *Client) UpdateJob(ctx context.Context, id JobID, u JobUpdate) error {
 	a := newSetting("update")
 	a.user = u.As
-	a.job(id)
+	a.job(c, id)
 	fixed := len(a.args)
+	if err := u.settings(a); err != nil || len(a.args) == fixed {
+		return err // or nothing to change
+	}
+	return c.change(ctx, id, a)
+}
+
+// settings adds the changes to an update.
+func (u *JobUpdate) settings(a *setting) error {
 	switch {
 	case u.StartNow && !u.StartTime.IsZero():
 		return errors.New("scontrol update: StartNow and StartTime exclude each other")
@@ -54,6 +63,11 @@ func (c *Client) UpdateJob(ctx context.Context, id JobID, u JobUpdate) error {
 	if !u.EndTime.IsZero() {
 		a.raw("EndTime", formatTime(u.EndTime))
 	}
+	return u.requests(a)
+}
+
+// requests adds the changes to what a job asks for, and its texts.
+func (u *JobUpdate) requests(a *setting) error {
 	if u.Reservation != nil {
 		a.add("Reservation", orEmpty(checkNames), *u.Reservation)
 	}
@@ -81,14 +95,15 @@ func (c *Client) UpdateJob(ctx context.Context, id JobID, u JobUpdate) error {
 	if u.AdminComment != nil {
 		a.add("AdminComment", checkText, *u.AdminComment)
 	}
-	if len(a.args) == fixed {
-		return nil // nothing to change
+	if u.Name != "" {
+		a.add("JobName", checkText, u.Name)
 	}
-	return c.change(ctx, id, a)
+	return nil
 }
 
-func (a *setting) job(id JobID) {
-	a.add("JobId", func(string) error { return checkID(id) }, formatID(id))
+// job adds which job to update. An array's own ID would stand for all its tasks.
+func (a *setting) job(c *Client, id JobID) {
+	a.add("JobId", func(string) error { return checkID(id) }, c.name(id))
 }
 
 func orEmpty(check func(string) error) func(string) error {
@@ -117,7 +132,7 @@ func checkLimit(d time.Duration) func(string) error {
 // was restarted), or ErrDBIndex (22.05 without slurmdbd, second resize).
 func (c *Client) Merge(ctx context.Context, expander JobID) error {
 	a := newSetting("update")
-	a.job(expander)
+	a.job(c, expander)
 	a.raw("NumNodes", "0")
 	return c.change(ctx, expander, a)
 }
@@ -137,7 +152,7 @@ func (c *Client) Shrink(ctx context.Context, id JobID, keep []string) error {
 		return fmt.Errorf("job %d cannot shrink to no nodes", id)
 	}
 	a := newSetting("update")
-	a.job(id)
+	a.job(c, id)
 	a.nodes("NodeList", keep)
 	return c.change(ctx, id, a)
 }
@@ -152,7 +167,7 @@ func (c *Client) onJob(ctx context.Context, verb string, id JobID) error {
 	if err := checkID(id); err != nil {
 		return err
 	}
-	_, err := c.output(ctx, "scontrol", verb, formatID(id))
+	_, err := c.output(ctx, "scontrol", verb, c.name(id))
 	return err
 }
 
@@ -174,7 +189,7 @@ func (c *Client) CancelAs(ctx context.Context, u *User, ids ...JobID) error {
 }
 
 // Cancel ends jobs and ignores jobs that have ended or are unknown. An array's ID cancels all its
-// tasks; the ID of a heterogeneous job's first component cancels all components.
+// tasks, unless the client has seen it as that of one task; the ID of a heterogeneous job's first component cancels all components.
 func (c *Client) Cancel(ctx context.Context, ids ...JobID) error { return c.cancel(ctx, nil, ids) }
 
 func (c *Client) cancel(ctx context.Context, u *User, ids []JobID) error {
@@ -186,7 +201,7 @@ func (c *Client) cancel(ctx context.Context, u *User, ids []JobID) error {
 			if err := checkID(id); err != nil {
 				return err
 			}
-			args = append(args, formatID(id))
+			args = append(args, c.name(id))
 		}
 		if _, _, err := c.run(ctx, command{name: "scancel", args: args, user: u}); err != nil && !onlyGone(err) {
 			return err
@@ -235,7 +250,7 @@ func (c *Client) Signal(ctx context.Context, id JobID, sig string, o SignalOptio
 	if o.Full {
 		args = append(args, "--full")
 	}
-	_, err := c.output(ctx, "scancel", append(args, formatID(id))...)
+	_, err := c.output(ctx, "scancel", append(args, c.name(id))...)
 	return err
 }
 

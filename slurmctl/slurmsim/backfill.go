@@ -181,7 +181,7 @@ func fillAnywhere(c *Cluster, j *job) (started, ok bool) {
 
 // fill places one job: the job starts or gets a later place. ok reports whether it has either.
 func fill(c *Cluster, j *job) (started, ok bool) {
-	if limitReason(c, j) != "" {
+	if anyLimit(c, j) != "" {
 		return false, false
 	}
 	b := &c.Backfill

@@ -3,6 +3,7 @@ package slurmsim
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"time"
 
@@ -11,7 +12,22 @@ import (
 
 // UpdateJob does what slurmctl.Client.UpdateJob does.
 func (k *Client) UpdateJob(ctx context.Context, id slurmctl.JobID, u slurmctl.JobUpdate) error {
-	return changing(ctx, k, k.cluster.options.Latency.Change, "UpdateJob", id, u, func(j *job, u slurmctl.JobUpdate) error { return update(k.cluster, j, u) })
+	return changing(ctx, k, k.cluster.options.Latency.Change, "UpdateJob", id, u, func(j *job, u slurmctl.JobUpdate) error { return updateAll(k.cluster, j, u) })
+}
+
+// UpdateTasks does what slurmctl.Client.UpdateTasks does, for tasks such as "1-32" and "7".
+func (k *Client) UpdateTasks(ctx context.Context, array slurmctl.JobID, tasks string, u slurmctl.JobUpdate) error {
+	var low, high int
+	if n, _ := fmt.Sscanf(tasks, "%d-%d", &low, &high); n < 2 {
+		high = low
+	}
+	return changing(ctx, k, k.cluster.options.Latency.Change, "UpdateTasks", array, u, func(_ *job, u slurmctl.JobUpdate) error {
+		found, err := k.cluster.tasks(array, low, high)
+		for _, j := range found {
+			err = errors.Join(err, update(k.cluster, j, u))
+		}
+		return err
+	})
 }
 
 // TryUpdate does what slurmctl.Client.TryUpdate does.
@@ -74,6 +90,11 @@ func (k *Client) end(ctx context.Context, state slurmctl.JobState, u *slurmctl.U
 			}
 			if u != nil && u.UID != 0 && u.UID != j.UID {
 				return refusal("Access/permission denied")
+			}
+			if j.ArrayTasks > 1 {
+				for _, task := range others(k.cluster, j) {
+					end(k.cluster, task, state, true)
+				}
 			}
 			end(k.cluster, j, state, true)
 		}

@@ -30,6 +30,7 @@ type commands interface {
 	Backfill(context.Context) (bool, time.Time, error)
 	Slurmdbd(context.Context) error
 	UpdateJob(context.Context, slurmctl.JobID, slurmctl.JobUpdate) error
+	UpdateTasks(context.Context, slurmctl.JobID, string, slurmctl.JobUpdate) error
 	Merge(context.Context, slurmctl.JobID) error
 	Shrink(context.Context, slurmctl.JobID, []string) error
 	Cancel(context.Context, ...slurmctl.JobID) error
@@ -100,7 +101,7 @@ type site struct {
 }
 
 var sites = []site{
-	{"plain", features, slurmsim.Options{Accounting: true, PermitJobExpansion: true}, func(t *testing.T) *slurmtest.Cluster {
+	{"plain", slices.Concat(features, arrayFeatures), slurmsim.Options{Accounting: true, PermitJobExpansion: true}, func(t *testing.T) *slurmtest.Cluster {
 		return slurmtest.Start(t, slurmtest.Options{Accounting: true, PermitJobExpansion: true})
 	}},
 	{"resources", resourceFeatures, resourceModel, resourceCluster},
@@ -269,7 +270,11 @@ func arguments(j slurmsim.Job) []string {
 		add("--reservation=%s", j.Reservation)
 	}
 	if j.Array > 0 {
-		add("--array=1-%d", j.Array)
+		tasks := fmt.Sprintf("1-%d", j.Array)
+		if j.ArrayLimit > 0 {
+			tasks += fmt.Sprintf("%%%d", j.ArrayLimit)
+		}
+		add("--array=%s", tasks)
 	}
 	script := "exec sleep 3600"
 	if j.Lasts > 0 {

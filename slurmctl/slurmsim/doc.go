@@ -23,7 +23,7 @@
 //	topology                                  switches
 //	timers, cluster, priority                 the whole state, and who looks at it when
 //	choose, limits, limits_text               a job's nodes; the limits of users
-//	life, preempt                             how jobs start and end
+//	arrays, life, preempt                     how jobs start and end
 //	eligible, start, schedule, slots, backfill
 //	                                          which jobs start
 //	power, reserve, loop                      nodes and reservations over time
@@ -75,7 +75,7 @@
 // # What is modelled
 //
 // Jobs that take whole nodes or CPUs, memory, and GRES of them; arrays (as one record until a task
-// starts); begin times; holds; afterok/afterany/afternotok/expand dependencies; --nodelist,
+// starts or is changed: the first tasks of a record, or all), with their limit; begin times; holds; afterok/afterany/afternotok/expand dependencies; --nodelist,
 // --exclude, and constraints as slurmctl.ParseConstraint reads them (beside --nodelist, 22.05 ignores brackets, and the model
 // does where it chooses nodes); partitions with limits, tiers, and default times; node
 // weights; topology/tree, without --switches and --contiguous; reservations with IGNORE_JOBS, OVERLAP, MAINT, FLEX, NO_HOLD_JOBS_AFTER_END, and

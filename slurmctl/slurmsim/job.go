@@ -45,7 +45,8 @@ type Job struct {
 	Exclude          []string
 	Constraint       string // as slurmctl.ParseConstraint reads it
 	Reservation      string
-	Array            int // tasks; 0 for no array
+	Array            int // tasks, from 1 on; 0 for no array
+	ArrayLimit       int // of them may run at once; 0 for all
 
 	// What the job does once its script runs. With Program, it ends when Program returns. With
 	// Lasts, it runs that long and ends with ExitCode. With neither, it runs until something ends

@@ -1,7 +1,6 @@
 package slurmsim
 
 import (
-	"fmt"
 	"slices"
 	"time"
 
@@ -38,20 +37,6 @@ func startJob(c *Cluster, j *job, nodes []int) {
 	if j.Request.Script != "" && j.Revoked.Equal(c.second()) { // slurmd refuses the script: see Revoked
 		finish(c, j, slurmctl.Failed)
 	}
-}
-
-// split makes a separate record for an array's next task.
-func split(c *Cluster, all *job) *job {
-	all.ArrayTasks--
-	task := *all
-	c.LastID++
-	task.ID, task.ArrayTasks = c.LastID, 1
-	task.Display = fmt.Sprintf("%d_%d", all.ID, all.Request.Array-all.ArrayTasks)
-	task.Stale = false
-	c.Jobs[task.ID] = &task
-	c.queued(&task)
-	c.touch(all)
-	return &task
 }
 
 // setLimit sets when a running job's limit ends it.

@@ -48,6 +48,7 @@ func (c *Cluster) Queue() []slurmctl.Job {
 	c.Watched = true
 	all := slices.Concat(c.Pending, c.Active)
 	all = append(all, c.leaving()...)
+	all = joined(c, all)
 	slices.SortFunc(all, func(a, b *job) int { return cmp.Compare(a.ID, b.ID) })
 	jobs := make([]slurmctl.Job, len(all))
 	for i, j := range all {

@@ -8,7 +8,7 @@ import (
 
 // tryNow starts a job on some of these nodes if they are free (select_nodes of node_scheduler.c).
 func tryNow(c *Cluster, j *job, avail nodeSet) verdict {
-	if reason := limitReason(c, j); reason != "" {
+	if reason := anyLimit(c, j); reason != "" {
 		c.why(j, reason)
 		return overLimits
 	}

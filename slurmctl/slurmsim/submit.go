@@ -112,7 +112,7 @@ func (c *Cluster) Submit(q Job) (slurmctl.JobID, error) {
 	c.LastID++
 	j.ID, j.ArrayJobID = c.LastID, c.LastID
 	if q.Array > 0 {
-		j.Display = fmt.Sprintf("%d_[1-%d]", j.ID, q.Array)
+		setWaiting(j)
 	}
 	prioritise(c, j)
 	if q.Held {

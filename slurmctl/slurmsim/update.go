@@ -7,6 +7,18 @@ import (
 	"github.com/evoslurm/evoslurm/slurmctl"
 )
 
+// updateAll updates a job, or all tasks of an array.
+func updateAll(c *Cluster, j *job, u slurmctl.JobUpdate) error {
+	if j.ArrayTasks > 1 {
+		for _, task := range others(c, j) {
+			if err := update(c, task, u); err != nil {
+				return err
+			}
+		}
+	}
+	return update(c, j, u)
+}
+
 // update applies all of u to a job, or nothing.
 func update(c *Cluster, j *job, u slurmctl.JobUpdate) error {
 	if err := mayUpdate(c, j, &u); err != nil {
@@ -87,8 +99,11 @@ func updateTimes(c *Cluster, j *job, u *slurmctl.JobUpdate) {
 	}
 }
 
-// updateTexts sets a job's comments and its nice value.
+// updateTexts sets a job's name, its comments and its nice value.
 func updateTexts(j *job, u *slurmctl.JobUpdate) {
+	if u.Name != "" {
+		j.Name = u.Name
+	}
 	if u.Comment != nil {
 		j.Comment = *u.Comment
 	}

@@ -208,7 +208,7 @@ func readList[T any](d *codec.Decoder, before *[]T) []T {
 func sameJob(_ *codec.Encoder, a, b *slurmctl.Job) bool {
 	return a.ID == b.ID && a.Priority == b.Priority && a.State == b.State && a.Reason == b.Reason &&
 		a.StartTime == b.StartTime && a.EndTime == b.EndTime && a.SubmitTime == b.SubmitTime && a.TimeLimit == b.TimeLimit &&
-		a.Display == b.Display && a.ArrayJobID == b.ArrayJobID && a.ArrayTasks == b.ArrayTasks && a.Heterogenous == b.Heterogenous &&
+		a.Display == b.Display && a.ArrayJobID == b.ArrayJobID && a.ArrayTasks == b.ArrayTasks && a.ArrayLimit == b.ArrayLimit && a.Heterogenous == b.Heterogenous &&
 		a.Name == b.Name && a.User == b.User && a.UID == b.UID && a.Account == b.Account && a.QOS == b.QOS && a.Partition == b.Partition &&
 		a.Comment == b.Comment && a.NumNodes == b.NumNodes && a.NumCPUs == b.NumCPUs && a.BatchHost == b.BatchHost && a.Features == b.Features &&
 		a.MinCPUs == b.MinCPUs && a.MinMemory == b.MinMemory && a.TRESPer == b.TRESPer && a.Exclusive == b.Exclusive && a.Dependency == b.Dependency &&
