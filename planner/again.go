@@ -58,12 +58,20 @@ func (p Pool) PlanAgain(s Strategy, origin int64, last *Last) ([]Planned, *Last,
 		}
 		return planned, &Last{Origin: origin, Drifts: true}, nil
 	}
-	planned, _, err := p.plan(s, mapRounds)
+	planned, _, err := p.together(s, Pool.planSteady)
 	if err != nil {
 		return nil, nil, err
 	}
-	p.nearby(planned)
 	return planned, &Last{Strategy: s.Name(), Origin: origin, Pool: p, Planned: slices.Clone(planned)}, nil
+}
+
+// planSteady is planNear without reservations, also for moldable jobs.
+func (p Pool) planSteady(s Strategy) ([]Planned, int, error) {
+	planned, rounds, err := p.plan(s, mapRounds)
+	if err == nil {
+		p.nearby(planned)
+	}
+	return planned, rounds, err
 }
 
 // IsSteady reports whether a strategy's plans stay as they are while nothing but time goes
@@ -82,7 +90,7 @@ func (l *Last) holds(p Pool, by int64) bool {
 	for i := range p.Jobs {
 		is, was := &p.Jobs[i], &l.Pool.Jobs[i]
 		late := is.Submit - later(l.Planned[i].first(), by)
-		if is.Submit < was.Submit-by || !is.sameNeeds(was) || !slices.Equal(is.Prefer, was.Prefer) && !l.has(i, is.Prefer) || late > 0 && !(is.Others && late <= (soonest-by)/patience) {
+		if is.Submit < was.Submit-by || !is.sameNeeds(was) || !is.waitsAs(was, by) || !slices.Equal(is.Prefer, was.Prefer) && !l.has(i, is.Prefer) || late > 0 && !(is.Others && late <= (soonest-by)/patience) {
 			return false
 		}
 	}
@@ -177,6 +185,11 @@ func (j *PoolJob) sameNeeds(k *PoolJob) bool {
 		slices.Equal(j.Release, k.Release) && slices.Equal(j.Limits, k.Limits) && slices.Equal(j.MaxDuration, k.MaxDuration) &&
 		j.By == k.By && slices.EqualFunc(j.Alternatives, k.Alternatives, func(a, b Profile) bool { return slices.Equal(a, b) }) &&
 		slices.EqualFunc(j.AlternativeLimits, k.AlternativeLimits, func(a, b []int64) bool { return slices.Equal(a, b) })
+}
+
+// waitsAs reports whether a job waits for few switches until the same time as `by` seconds ago.
+func (j *PoolJob) waitsAs(k *PoolJob, by int64) bool {
+	return j.Leaves == k.Leaves && (j.Leaves == 0 || j.Patience == k.Patience || j.Patience == k.Patience-by)
 }
 
 // sameBusy reports whether every node has the same future use as `by` seconds ago.

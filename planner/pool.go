@@ -37,6 +37,11 @@ type PoolJob struct {
 	// it ends.
 	Limits []int64
 
+	// Leaves is on how many leaf switches it starts at most; 0 for any number. It waits for that for Patience seconds from
+	// when it could start on more, and then starts on the fewest.
+	Leaves   int
+	Patience int64
+
 	// Bring is the least number of seconds for which a node that comes at a later step is
 	// requested, even beyond the limit. So no node is brought shortly before others have it.
 	Bring int64
@@ -51,6 +56,7 @@ type Planned struct {
 	Placement
 	Nodes [][]int // sorted node IDs of every step
 	Unfit string  // why the job has no plan, in words; "" if it has one
+	Waits int64   // how many seconds later it starts than it could on more leaf switches
 
 	// Options holds what the alternatives of a moldable job would give, with the earlier jobs in
 	// the list as they are planned; it ignores which single nodes are free.
@@ -76,6 +82,11 @@ func (p Pool) Plan(s Strategy) ([]Planned, error) {
 
 // planAnew is Plan. It also returns how many rounds it took because of node windows.
 func (p Pool) planAnew(s Strategy) (planned []Planned, rounds int, err error) {
+	return p.together(s, Pool.planNear)
+}
+
+// planNear is planAnew for jobs that do not wait for nodes on few switches.
+func (p Pool) planNear(s Strategy) (planned []Planned, rounds int, err error) {
 	switch {
 	case len(p.Reserved) == 0:
 		planned, rounds, err = p.plan(s, mapRounds)

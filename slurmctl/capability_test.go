@@ -3,6 +3,7 @@ package slurmctl
 import (
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/evoslurm/evoslurm/slurmctl/slurmtest/must"
 )
@@ -99,6 +100,27 @@ func TestStepMgr(t *testing.T) {
 	} {
 		if got := hasStepMgr(text); got != want {
 			t.Errorf("%q: %v", text, got)
+		}
+	}
+}
+
+// TestFewSwitches reads --switches from what scontrol shows.
+func TestFewSwitches(t *testing.T) {
+	for text, want := range map[string]struct {
+		most int
+		wait time.Duration
+	}{
+		"JobId=1 JobName=a Power= \n":                                  {},
+		"JobId=1 JobName=a StdOut=/dev/null Switches=1@00:05:00 \n":    {1, 5 * time.Minute},
+		"JobId=1 Switches=3@1-00:00:00 ":                               {3, 24 * time.Hour},
+		"JobId=1 Switches=2@00:00:00":                                  {2, 0},
+		"JobId=1 Switches=99999999999999999999@00:05:00":               {},
+		"JobId=1 Switches=1@99999999999999999999999999":                {},
+		"JobId=1 Comment=Switches=7@00:01:00 Switches=1@00:02:00 \n":   {1, 2 * time.Minute},
+		"JobId=1 Comment=x Switches=7@00:01:00 Switches=1@00:02:00 \n": {7, time.Minute}, // the user's own
+	} {
+		if most, wait := fewSwitches(text); most != want.most || wait != want.wait {
+			t.Errorf("%q: %d, %v", text, most, wait)
 		}
 	}
 }

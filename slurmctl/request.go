@@ -52,6 +52,11 @@ type JobRequest struct {
 	Comment    string
 	Command    string
 
+	// Switches is --switches: the most leaf switches to start on; 0 for any number. The job waits for that for SwitchWait,
+	// which Slurm has bounded by max_switch_wait.
+	Switches   int
+	SwitchWait time.Duration
+
 	// StepMgr means that the job has a step manager of its own; see StepMgr.
 	StepMgr bool
 }
@@ -194,6 +199,7 @@ func (c *Client) askRequest(ctx context.Context, id JobID, cfg Config) (JobReque
 		return r, fmt.Errorf("scontrol show job %d: %w", id, err)
 	}
 	r.StepMgr = hasStepMgr(shown)
+	r.Switches, r.SwitchWait = fewSwitches(shown)
 	if perCPU {
 		r.MemoryPerCPU, r.MemoryPerNode = r.MemoryPerNode, 0
 	}
@@ -243,6 +249,22 @@ func memoryPerCPU(shown, name, wckey string) (bool, error) {
 		return false, errors.New("no MinMemory in its output")
 	}
 	return m[1] == "CPU", nil
+}
+
+var switchesPattern = pattern(` Switches=([0-9]+)@([-:0-9]+)( |$)`)
+
+// fewSwitches returns what a job asked for with --switches. Of the text, a user can write something like it, which is
+// then the user's request.
+func fewSwitches(shown string) (most int, wait time.Duration) {
+	m := switchesPattern().FindStringSubmatch(strings.TrimSpace(shown))
+	if m == nil {
+		return 0, 0
+	}
+	most, err := strconv.Atoi(m[1])
+	if wait, failed := parseDuration(m[2]); err == nil && failed == nil && wait >= 0 {
+		return most, wait
+	}
+	return 0, 0
 }
 
 var defMemPattern = pattern(`\bDefMemPer(Node|CPU)=([0-9]+)\b`)

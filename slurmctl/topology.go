@@ -12,7 +12,10 @@ const MaxSwitches = 1 << 14
 
 // Topology holds where the nodes are in the network, in Slurm's order. It has no switches if Slurm knows nothing about
 // the network.
-type Topology struct{ Switches []Switch }
+type Topology struct {
+	Switches []Switch
+	Blocks   bool // of topology/block: no switches
+}
 
 // Switch is a switch of topology/tree, or a block of topology/block.
 type Switch struct {
@@ -51,6 +54,7 @@ func parseTopology(out string) (t Topology, err error) {
 		if !strings.HasPrefix(line, "SwitchName=") && !strings.HasPrefix(line, "BlockName=") {
 			continue
 		}
+		t.Blocks = t.Blocks || strings.HasPrefix(line, "BlockName=")
 		s, level, children, err := parseSwitch(line)
 		if _, twice := at[s.Name]; err == nil && twice {
 			err = fmt.Errorf("it is there twice")

@@ -23,6 +23,7 @@ type JobUpdate struct {
 	Dependency   *string // "": none; e.g. "afterok:12", "expand:12"
 	Partition    string
 	NumNodes     int  // of a pending job
+	Switches     int  // of a pending job: start on so many leaf switches, or else at once on more
 	Hold         bool // keep a pending job from starting, as scontrol hold does
 
 	// As is the user to run the update as; nil for this process's user. Values set by root or an
@@ -88,6 +89,9 @@ func (u *JobUpdate) requests(a *setting) error {
 	}
 	if u.NumNodes > 0 {
 		a.raw("NumNodes", fmt.Sprintf("%d-%d", u.NumNodes, u.NumNodes))
+	}
+	if u.Switches > 0 {
+		a.raw("Switches", strconv.Itoa(u.Switches)+"@0")
 	}
 	if u.Comment != nil {
 		a.add("Comment", checkText, *u.Comment)

@@ -73,7 +73,7 @@ func chooseFrom(c *Cluster, j *job, u *usage, from nodeSet) (nodeSet, bool) {
 		for _, n := range c.network.order(c.Nodes, w.from, j.Required, w.want) {
 			w.get(n)
 		}
-		return w.got, w.want == 0
+		return w.got, w.want == 0 && !c.network.scatters(j, w.got, c.Now())
 	}
 	return w.got, w.fromRuns()
 }

@@ -245,6 +245,9 @@ func arguments(j slurmsim.Job) []string {
 	if len(j.GRES) > 0 {
 		add("--gres=%s", slurmctl.JoinGRES(j.GRES))
 	}
+	if j.Switches > 0 {
+		add("--switches=%d@%d:%02d", j.Switches, int(j.SwitchWait.Minutes()), int(j.SwitchWait.Seconds())%60)
+	}
 	if j.TimeLimit > 0 {
 		add("--time=%d", int(j.TimeLimit.Minutes()))
 	}

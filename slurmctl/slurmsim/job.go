@@ -44,6 +44,8 @@ type Job struct {
 	NodeList         []string       // nodes that it must include
 	Exclude          []string
 	Constraint       string // as slurmctl.ParseConstraint reads it
+	Switches         int    // --switches: on how many leaf switches it wants to be; Slurm 22.05 heeds only 1
+	SwitchWait       time.Duration
 	Reservation      string
 	Array            int // tasks, from 1 on; 0 for no array
 	ArrayLimit       int // of them may run at once; 0 for all
@@ -80,6 +82,7 @@ type job struct {
 	Expands    slurmctl.JobID
 	Resized    bool
 	Gone       map[int]time.Duration // nodes taken from it while it ran, and the last time
+	Scattered  time.Time             // since when it could be on more leaf switches than it wants
 	Planned    time.Time             // start expected by the backfill scheduler
 	Ends       int64                 // EndTime in seconds, set even without a limit
 	Epoch      int                   // changes whenever the job's agenda entries become invalid

@@ -3,6 +3,7 @@ package slurmsim
 import (
 	"cmp"
 	"slices"
+	"time"
 
 	"github.com/evoslurm/evoslurm/slurmctl"
 )
@@ -97,6 +98,24 @@ func (n *network) order(nodes []node, from, required nodeSet, want int) []int {
 	pool.addAll(list[:last])
 	pool.or(have)
 	return n.leafByLeaf(list[:first:first], have, pool, want)
+}
+
+// scatters reports whether a job still waits for nodes on one leaf switch, if it could have these. From then on, its time to
+// wait runs. Slurm ignores a wish for several switches.
+func (n *network) scatters(j *job, nodes nodeSet, now time.Time) bool {
+	leaves := 0
+	for i, below := range n.below {
+		if n.level[i] == 0 && below.overlaps(nodes) {
+			leaves++
+		}
+	}
+	if j.Request.Switches != 1 {
+		return false
+	}
+	if j.Scattered.IsZero() {
+		j.Scattered = now
+	}
+	return leaves > 1 && now.Sub(j.Scattered) < j.Request.SwitchWait
 }
 
 // top returns the switch below which a job gets its nodes, or -1.

@@ -78,6 +78,23 @@ var treeFeatures = []feature{
 			}
 		}
 	}},
+	{"a job waits for one switch, until an update ends that", func(w *world) {
+		small, large := w.start(slurmsim.Job{Nodes: 12, NodeList: slices.Concat(numbered(1, 2), numbered(6, 7), numbered(10, 13), numbered(17, 20))}), slurmsim.Job{Nodes: 5, Switches: 1, SwitchWait: 4 * time.Minute}
+		w.until(small, slurmctl.Running)
+		two := w.start(slurmsim.Job{Nodes: 7, Switches: 2, SwitchWait: 4 * time.Minute})
+		w.until(two, slurmctl.Running) // no wish for several switches counts
+		w.is("an update of a running job", w.UpdateJob(w.ctx, two, slurmctl.JobUpdate{Switches: 3}), slurmctl.ErrNotPending)
+		w.must(w.Cancel(w.ctx, two))
+		one := w.start(large)
+		w.stays(one, slurmctl.Pending)
+		r, err := w.Request(w.ctx, one, slurmctl.Config{})
+		w.must(err)
+		if r.Switches != 1 || r.SwitchWait != 4*time.Minute {
+			w.Errorf("%+v", r)
+		}
+		w.must(w.UpdateJob(w.ctx, one, slurmctl.JobUpdate{Switches: 1, StartNow: true}))
+		w.until(one, slurmctl.Running)
+	}},
 }
 
 // among returns the nodes that a job gets beside a job on the busy nodes.

@@ -43,6 +43,9 @@ func update(c *Cluster, j *job, u slurmctl.JobUpdate) error {
 	if u.Partition != "" {
 		j.Partition, j.Part, j.Parts, j.Request.Partition = u.Partition, part, several, u.Partition
 	}
+	if u.Switches > 0 {
+		j.Request.Switches, j.Request.SwitchWait = u.Switches, 0
+	}
 	if u.NumNodes > 0 {
 		j.NumNodes, j.Request.Nodes = u.NumNodes, u.NumNodes
 	}
@@ -61,7 +64,7 @@ func mayUpdate(c *Cluster, j *job, u *slurmctl.JobUpdate) error {
 	if j.Ended() || j.State == slurmctl.Completing {
 		return refusal("Job has already finished")
 	}
-	pendingOnly := u.StartNow || !u.StartTime.IsZero() || u.NumNodes > 0 || u.Partition != "" || u.Hold
+	pendingOnly := u.StartNow || !u.StartTime.IsZero() || u.NumNodes > 0 || u.Partition != "" || u.Switches > 0 || u.Hold
 	if pendingOnly && j.State != slurmctl.Pending {
 		return refusal("Job is no longer pending execution")
 	}

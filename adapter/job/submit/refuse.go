@@ -20,11 +20,10 @@ var refusals = map[string]string{
 	"clusters":             "an evolving job belongs to the cluster whose Evoslurm plans it",
 	"cluster-constraint":   "an evolving job belongs to the cluster whose Evoslurm plans it",
 	"reservation":          "jobs within a reservation cannot be planned yet",
-	"contiguous":           "a start cannot be planned to wait for neighbouring nodes yet: on a site with a topology, it gets the fewest switches that are free",
-	"switches":             "a start cannot be planned to wait for few switches yet: it gets the fewest that are free when it starts",
-	"segment":              "the place of nodes in the network cannot be planned yet",
-	"spread-segments":      "the place of nodes in the network cannot be planned yet",
-	"consolidate-segments": "the place of nodes in the network cannot be planned yet",
+	"contiguous":           "the nodes of a growth cannot be neighbours of those that a job has: give --switches=1 on a site with a tree of switches, or name the nodes with --nodelist",
+	"segment":              noSegments,
+	"spread-segments":      noSegments,
+	"consolidate-segments": noSegments,
 	"nodefile":             "name the nodes with --nodelist",
 	"use-min-nodes":        "the profile says the nodes",
 	"oversubscribe":        "an evolving job has whole nodes",
@@ -33,10 +32,16 @@ var refusals = map[string]string{
 	"external":             "an evolving job is a batch job",
 }
 
+const noSegments = "a growth has no segments: leave the option out, and each step gets the fewest blocks that are free"
+
 // refuse looks for what cannot be planned, or contradicts the profile.
 func (l layers) refuse(profile planner.Profile) error {
 	first := profile[0].Nodes
+	_, switches := l.last("switches")
 	for _, o := range l.all() {
+		if o.Name == "prefer" && switches {
+			return fmt.Errorf("%s: a start cannot wait for few switches and preferred features: leave out --switches, or give --constraint in place of --prefer", o)
+		}
 		if o.Name == "clusters" && l.ownCluster() {
 			continue
 		}

@@ -8,6 +8,27 @@ import (
 	"github.com/evoslurm/evoslurm/planner"
 )
 
+// TestPlacement: --switches is planned, except with --prefer; what cannot be planned names the remedy.
+func TestPlacement(t *testing.T) {
+	for options, want := range map[string]string{
+		"switches=1@5": "", "switches=2": "", "prefer=fast": "",
+		"switches=1 prefer=fast": "leave out --switches, or give --constraint in place of --prefer",
+		"prefer=fast switches=1": "leave out --switches, or give --constraint in place of --prefer",
+		"contiguous":             "give --switches=1",
+		"segment=4":              "leave the option out",
+	} {
+		var l layers
+		for option := range strings.FieldsSeq(options) {
+			name, value, has := strings.Cut(option, "=")
+			l.command = append(l.command, getopt.Option{Name: name, Value: value, HasValue: has})
+		}
+		err := l.refuse(planner.Profile{{Nodes: 1, Duration: 60}})
+		if (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v", options, err)
+		}
+	}
+}
+
 // TestOwnClusterNamed checks that naming this cluster is no reason to reject a job, in any case;
 // the last value counts.
 func TestOwnClusterNamed(t *testing.T) {

@@ -390,6 +390,11 @@ func asks(q *slurmsim.Job, o map[string]string) (err error) {
 	if text, given := o["cpus"]; given {
 		q.CPUs, err = strconv.Atoi(text)
 	}
+	if most, wait, given := strings.Cut(o["switches"], "@"); given && err == nil {
+		if q.Switches, err = strconv.Atoi(most); err == nil {
+			q.SwitchWait, err = time.ParseDuration(wait)
+		}
+	}
 	return err
 }
 

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/evoslurm/evoslurm/slurmctl"
 	"github.com/evoslurm/evoslurm/slurmctl/slurmtest"
@@ -130,4 +131,44 @@ func (l *lab) endAll(idle int, ids ...uint32) {
 		}
 		return err
 	})
+}
+
+// TestFewSwitches: a job with --switches waits for nodes on one switch, or as long as it may. Slurm then starts it at once
+// on the nodes of its hold.
+func TestFewSwitches(t *testing.T) {
+	t.Parallel()
+	l := newLab(t, slurmtest.Options{Nodes: 24, CPUs: 1, Accounting: true, PermitJobExpansion: true, ExtraConf: "TopologyPlugin=topology/tree",
+		Files: map[string]string{"topology.conf": switchesConf}})
+	in := l.sbatch(1, "--exclusive", "--nodes=12", "--nodelist=n[1-4,6-9,17-20]")
+	l.onNodes(in, 12)
+	last := l.sbatch(1, "--exclusive", "--nodes=3", "--nodelist=n[10-12]")
+	l.onNodes(last, 3) // 1 node is free on r0, 4 on r2, and 4 on r3
+
+	begun := time.Now()
+	hasty := l.submit("6@10m", "--switches=1@0:10")
+	l.running(hasty, 1)
+	if waited := time.Since(begun); waited < 9*time.Second || len(leaves(l.nodesOf(hasty))) != 2 {
+		t.Errorf("it started after %v on %v", waited, l.nodesOf(hasty))
+	}
+	l.endAll(9, hasty)
+
+	waits := l.submit("5@10m,7@5m", "--switches=1@4:00")
+	free := l.submit("3@10m", "--switches=1@4:00")
+	l.running(free, 1)
+	if len(leaves(l.nodesOf(free))) != 1 {
+		t.Errorf("%v", l.nodesOf(free))
+	}
+	j, err := l.record(waits)
+	if l.must(err); j.State != slurmctl.Pending {
+		t.Errorf("it is %s on %v", j.State, j.NodeList)
+	}
+	l.must(l.slurm.Cancel(l.ctx(), slurmctl.JobID(free), slurmctl.JobID(last)))
+	l.running(waits, 1)
+	if on := leaves(l.nodesOf(waits)); len(on) != 1 || on[2] != 5 {
+		t.Errorf("it starts on %v", l.nodesOf(waits))
+	}
+	l.next(waits, 1)
+	if on := leaves(l.nodesOf(waits)); len(on) != 1 {
+		t.Errorf("it grows to %v", l.nodesOf(waits))
+	}
 }

@@ -18,7 +18,7 @@ const (
 
 // start lets a pending job go.
 func (d *Driver) start(ctx, polls context.Context, c msg.Start) (*slurmctl.Job, error) {
-	if err := d.Slurm.UpdateJob(ctx, c.Job, slurmctl.JobUpdate{StartNow: true, Reservation: &c.Hold, Partition: c.Partition}); err != nil {
+	if err := d.Slurm.UpdateJob(ctx, c.Job, slurmctl.JobUpdate{StartNow: true, Reservation: &c.Hold, Partition: c.Partition, Switches: c.Switches}); err != nil {
 		return nil, err
 	}
 	begun := d.awaitStart(polls, c)

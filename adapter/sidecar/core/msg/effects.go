@@ -101,6 +101,7 @@ type (
 		Job       slurmctl.JobID
 		Hold      string
 		Partition string
+		Switches  int  // what the job asks for with --switches: its nodes are chosen, and Slurm must not wait for others
 		Gently    bool // for its queries, see Task
 		OpenRow   bool // have slurmdbd open a row, by a resize that changes nothing
 	}

@@ -89,6 +89,7 @@ type PlannedJob struct {
 	Job   slurmctl.JobID // its base job
 	Unfit string
 	Steps []PlannedStep
+	Waits int64 // how many seconds later it starts than it could on more leaf switches
 
 	// For a moldable job whose alternative is still open: the alternative that it gets, from 0, and what each
 	// would give.
@@ -298,7 +299,7 @@ func (b *ProblemBatch) choose(o *Occupancy, with Planner) *Place {
 // result returns a job's plan. In a plan without evolution, every step gets as many of the peak's nodes as it
 // asks for: the strategy decides when the job starts, and the profile decides what it has.
 func (p *Problem) result(j ProblemJob, planned poolPlan) PlannedJob {
-	r := PlannedJob{Job: j.ID, Unfit: planned.Unfit, Steps: make([]PlannedStep, 0, len(planned.Steps))}
+	r := PlannedJob{Job: j.ID, Unfit: planned.Unfit, Waits: planned.Waits, Steps: make([]PlannedStep, 0, len(planned.Steps))}
 	if r.Unfit != "" {
 		return r
 	}

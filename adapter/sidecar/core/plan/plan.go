@@ -57,7 +57,7 @@ func Candidates(c *state.Core, s *state.Snapshot, now int64) []slurm.Candidate {
 		list = append(list, StockCandidates(c, s, now, lowest)...)
 	}
 	slices.SortStableFunc(list, MoreUrgent)
-	list = withinShares(c, withoutHeldUp(c, Behind(list)))
+	list = inTurns(c, withinShares(c, withoutHeldUp(c, Behind(list))), now)
 	admit(c, s, list, now)
 	return list
 }
@@ -354,6 +354,7 @@ func pool(c *state.Core, s *state.Snapshot, o *msg.Occupancy, nodes []int, list 
 				Profile: planner.Pad(cand.Profile, slurm.Margin(c)), ExpandLimit: limit},
 			Driver: driver, Prefer: prefer, Was: was, Limits: limits(c, cand, 0), Others: cand.Job == nil,
 		}
+		one.Leaves, one.Patience = together(c, cand.Job, o.Origin)
 		if cand.Job != nil && cand.Job.Mode.BringsNodes {
 			one.Bring = BringSeconds + startedLate
 		}

@@ -87,6 +87,7 @@ func TakePlans(c *state.Core, in msg.Planned) {
 				mold(c, j, p.Choice, p.Options)
 			}
 			c.StorePlan(j, plan)
+			waitTogether(c, j, p.Waits)
 			if why := slurm.WaitsForLower(c, c.Snapshot, j); why != "" && j.Reason().Words() == "" {
 				j.WaitsFor(state.Saying(state.WhyWaitsForLower, why))
 			}

@@ -13,6 +13,7 @@ type Placement struct {
 	Plan         []msg.PlannedStep      // one per step, or none without a plan; replaced, never modified
 	PlacedIn     placedIn               `codec:"-"` // cached positions of its nodes in a pool
 	Unfit        string                 // why there is no plan
+	CouldStart   int64                  // since when it could start on more leaf switches than it asks for; 0: not yet
 	Options      []msg.PlannedOption    // what its alternatives would give, in the last plan
 	ChoiceLogged bool                   // the event log has the chosen alternative
 	RefusedAs    map[int]Refusal        // by alternative

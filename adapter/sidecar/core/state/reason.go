@@ -104,6 +104,7 @@ const (
 	WhyClaimsConflict // all jobs with claims could end up waiting for each other
 	WhyPlannedFor     // it waits for nodes that are planned for a time; text says why they were planned again
 	WhyPromisedAway   // its nodes were promised to job in the meantime
+	WhyFewSwitches    // it waits for nodes on few switches until a time; nodes holds how many switches
 	WhyRoomUnder      // there may be room again under the limit in text
 	WhyNotStarted     // Slurm did not start it on idle nodes, for the reason in text
 	whyLapsed         // nodes are no longer held for its coming steps; text says why
@@ -172,6 +173,8 @@ func (r Reason) Words() string {
 		return r.plannedFor()
 	case WhyPromisedAway:
 		return fmt.Sprintf("is planned again: its nodes were promised to job %d", r.Job)
+	case WhyFewSwitches:
+		return fmt.Sprintf("waits for nodes on at most %d leaf switches, until %s at the latest", r.Nodes, r.clock())
 	case WhyRoomUnder:
 		return "is planned again: there may be room under " + r.Text
 	case WhyNotStarted:

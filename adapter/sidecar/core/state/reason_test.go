@@ -31,6 +31,7 @@ func TestReasonWords(t *testing.T) {
 		"waits for 3 nodes, planned for 12:30:00":                                              {Kind: state.WhyPlannedFor, Nodes: 3, At: at},
 		"waits for 3 nodes, replanned for 12:30:00: the step before was long":                  {Kind: state.WhyPlannedFor, Nodes: 3, At: at, Text: "the step before was long"},
 		"is planned again: its nodes were promised to job 7":                                   {Kind: state.WhyPromisedAway, Job: 7},
+		"waits for nodes on at most 2 leaf switches, until 12:30:00 at the latest":             {Kind: state.WhyFewSwitches, Nodes: 2, At: at},
 		"is planned again: there may be room under MaxJobs":                                    {Kind: state.WhyRoomUnder, Text: "MaxJobs"},
 		"gets 3 nodes":       {Kind: state.WhyGrows, Nodes: 3},
 		"gives 3 nodes back": {Kind: state.WhyShrinks, Nodes: 3},
