@@ -20,7 +20,9 @@ Options of evosbatch:
                               D-HH, D-HH:MM:SS. @NAME or @PATH reads a file (evosctl
                               profile writes one). auto:NAME takes the profile that
                               would have fitted your last five runs of the job of that
-                              name, and prints it with these runs
+                              name, and prints it with these runs. The last step may
+                              be open, as in '2@10m,?1-16@2h': MIN nodes are promised
+                              there, and MAX is a claim, as by --max-nodes
       --moldable=ALTERNATIVES alternatives; the job gets one at its start:
                               4@2h,8@70m,16@40m, or whole profiles between bars:
                               '2@10m,5@30m | 4@15m,8@20m'

@@ -29,7 +29,8 @@ steps of a waiting job. Only this job is replanned, and the answer is definite: 
 with the new planned times, or refused, with the obstacle and the earliest possible time.
 A refused change changes nothing. The time limit is raised as needed, within what the
 site allows. A running step is not cut short: --current sets how much longer it lasts
-from now, if not as long as the profile says.
+from now, if not as long as the profile says. Steps that come before an open tail move it:
+--profile='4@10m,?1-16@2h'. Its most is at most the job's claim.
 
 A waiting job keeps its place in the queue if the new profile delays no other job's
 planned start. Otherwise it goes behind all jobs that were submitted before.

@@ -99,6 +99,10 @@ func ranged(text string) bool {
 
 // setProfile reads a profile, with or without bounds.
 func (r *Request) setProfile(text string) error {
+	r.Tail = 0
+	if at := strings.Index(text, openTail); at >= 0 {
+		return r.setOpen(text, at)
+	}
 	if !ranged(text) {
 		p, err := planner.ParseProfile(text)
 		r.Profile = p
@@ -217,6 +221,9 @@ func (m *Malleable) setField(key, value string) (err error) {
 // Settle checks that the parts of a malleable job's request agree, and rounds its bounds to sizes
 // that it can use. A job whose steps all have one size is not malleable.
 func (r *Request) Settle() error {
+	if err := r.SettleTail(); err != nil {
+		return err
+	}
 	if r.Malleable == nil || r.Profile == nil { // the script holds it
 		return nil
 	}

@@ -19,6 +19,7 @@ type Request struct {
 	Begin       time.Time           // the user's own --begin; zero: none
 	Nodes       string              // the user's --nodelist: all that the job may have; "": any
 	MaxNodes    int                 // the claim: as many nodes as it will ever want at once; 0: none
+	Tail        int                 // most nodes of the profile's open tail, until SettleTail makes them the claim; 0: none
 	Chain       *ChainLink
 	Comment     string // the user's own --comment
 	Hooks       Hooks  // of #EVO lines and the command line; a marker has none

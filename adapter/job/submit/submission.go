@@ -76,15 +76,21 @@ func evolution(src sources, defaults request.Request) (submission, error) {
 	}
 	r := submission{options: src.options, dashes: src.line.Dashes, operands: src.line.Operands, script: src.script, maxTime: unlimited,
 		inScript: given.Profile == nil, request: given}
+	fromScript := src.evo.MaxNodes
 	if r.request.Profile == nil {
-		r.request.Profile = src.evo.Profile
+		r.request.Profile, r.request.Tail = src.evo.Profile, src.evo.Tail
+	} else if r.request.Tail > 0 { // a claim of its own
+		fromScript = 0
 	}
 	if err := r.joinMoldable(given, src.evo); err != nil {
 		return r, err
 	}
 	r.request.ExpandLimit = cmp.Or(r.request.ExpandLimit, src.evo.ExpandLimit)
 	r.request.Drive = cmp.Or(r.request.Drive, src.evo.Drive)
-	r.request.MaxNodes = cmp.Or(r.request.MaxNodes, src.evo.MaxNodes)
+	r.request.MaxNodes = cmp.Or(r.request.MaxNodes, fromScript)
+	if err := r.request.SettleTail(); err != nil {
+		return r, err
+	}
 	r.request.Hooks = r.request.Hooks.Over(src.evo.Hooks)
 	if r.request.Drive == "" && defaults.Drive == drivemode.Chain {
 		r.request.Drive = drivemode.Chain // a chain is made here, not by the sidecar

@@ -125,7 +125,7 @@ func (a *App) bounded(profile string, o map[string]string) error {
 	if err == nil {
 		err = sp.Settle()
 	}
-	a.Profile, a.Malleable, a.Says = sp.Profile, sp.Malleable, []Says{{Nodes: -1}}
+	a.Profile, a.Malleable, a.Claim, a.Says = sp.Profile, sp.Malleable, sp.MaxNodes, []Says{{Nodes: -1}}
 	if text, given := o["says"]; given && err == nil {
 		a.Says, err = parseSays(text)
 	}

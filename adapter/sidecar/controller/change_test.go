@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/evoslurm/evoslurm/adapter/api"
+	"github.com/evoslurm/evoslurm/adapter/internal/config"
 	"github.com/evoslurm/evoslurm/adapter/internal/drivemode"
 	"github.com/evoslurm/evoslurm/adapter/job/request"
 	"github.com/evoslurm/evoslurm/slurmctl"
@@ -123,6 +124,41 @@ func TestChange(t *testing.T) {
 			l.has(*a.Has, 2)
 			l.has(l.next(id, a.Has.Step), 4)
 			l.end(id)
+		})
+	}
+}
+
+// TestOpenTail runs a job whose last step is open, in both drive modes: it has the least there, grows up to the most, and
+// is refused more.
+func TestOpenTail(t *testing.T) {
+	t.Parallel()
+	for _, drive := range []drivemode.Mode{drivemode.Merge, drivemode.Companion} {
+		t.Run(string(drive), func(t *testing.T) {
+			t.Parallel()
+			l := newLab(t, slurmtest.Options{Accounting: true, PermitJobExpansion: true}, func(*config.Config) {})
+			sp := request.Request{Drive: drive}
+			l.must(sp.Set("profile", "1@10m,?2-4@20m"))
+			l.must(sp.Settle())
+			id := l.submitSpec(sp, sp.Profile.String())
+			l.running(id, 1)
+			l.accepted(id, api.ChangeRequest{Update: &api.Update{Profile: "1@10m,?2-4@20m"}, From: 1})
+			for step := 1; step < 3; step++ {
+				l.eventually(fmt.Sprintf("step %d is over", step), func() error {
+					a, err := l.Next(l.ctx(), id, api.NextRequest{From: step})
+					if err == nil && !a.Ready {
+						err = errors.New(a.Note)
+					}
+					return err
+				})
+			}
+			l.sizes(map[uint32]int{id: 2})
+			if a := l.changes(id, api.ChangeRequest{From: 3, Grow: &api.Grow{Nodes: 3}}); a.Accepted || !strings.Contains(a.Why, "its claim is 4") {
+				t.Errorf("more than its most: %+v", a)
+			}
+			if a := l.accepted(id, api.ChangeRequest{From: 3, Grow: &api.Grow{Nodes: 2}}); a.Has == nil || a.Has.Nodes != 4 {
+				t.Errorf("its most: %+v", a)
+			}
+			l.sizes(map[uint32]int{id: 4})
 		})
 	}
 }

@@ -86,7 +86,12 @@ func ComingOf(j *state.Job, text string, nodes int) (planner.Profile, []int, err
 	if err := r.Set("profile", text); err != nil {
 		return nil, nil, err
 	}
-	if r.Malleable == nil {
+	switch {
+	case r.Tail > 0 && j.Claim == 0:
+		return nil, nil, errors.New("the job was submitted without a claim: give one number of nodes for each step")
+	case r.Tail > j.Claim:
+		return nil, nil, fmt.Errorf("the open tail goes up to %d nodes, and the job's claim is %d", r.Tail, j.Claim)
+	case r.Malleable == nil:
 		return r.Profile, nil, nil
 	}
 	if j.Malleable == nil {
