@@ -2,7 +2,9 @@ package slurmtest
 
 import (
 	"os"
+	"os/exec"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -50,6 +52,34 @@ func start(t *testing.T, c *Cluster) string {
 		}
 	}
 	return text
+}
+
+// TestMungeOfAnotherClock checks from when on Slurm answers a host whose clock differs: MUNGE refuses credentials that
+// are five minutes old or new.
+func TestMungeOfAnotherClock(t *testing.T) {
+	c := Start(t, Options{Nodes: 1, OwnClock: true})
+	dir := c.site.dir + "/munge"
+	other, conf := dir+"/other", c.site.dir+"/other.conf"
+	d, err := c.sup.start(t.Context(), request{
+		Name: "munged.other", Path: daemonPath("munged"),
+		Argv: []string{"munged", "--foreground", "--key-file=" + dir + "/key", "--socket=" + other, "--pid-file=" + other + ".pid",
+			"--seed-file=" + other + ".seed", "--group-update-time=-1"},
+		Env: daemonEnv(), Dir: "/", Output: c.site.dir + "/log/munged-other.log", User: account("munge"), // by the machine's clock
+	})
+	must.OK(t, err)
+	must.OK(t, d.until(t.Context(), func() bool { return accepts("unix", other) }))
+	must.OK(t, os.WriteFile(conf, []byte(strings.ReplaceAll(string(must.Read(t, c.site.conf())), c.site.mungeSocket(), other)), 0o644))
+	for _, ahead := range []time.Duration{0, 280 * time.Second, -280 * time.Second, 320 * time.Second, -320 * time.Second} {
+		must.OK(t, c.setClock(int64(ahead/time.Second)))
+		for _, args := range [][]string{{"squeue"}, {"scontrol", "show", "reservations"}, {"scontrol", "update", "NodeName=n1", "Comment=x"}} {
+			cmd := exec.CommandContext(t.Context(), args[0], args[1:]...)
+			cmd.Env = append(os.Environ(), "SLURM_CONF="+conf)
+			text, err := cmd.CombinedOutput()
+			if far := ahead.Abs() > 5*time.Minute; (err != nil) != far || far && !strings.Contains(string(text), "Zero Bytes were transmitted or received") {
+				t.Errorf("%q while slurmctld's clock is %v ahead: %v: %s", args, ahead, err, text)
+			}
+		}
+	}
 }
 
 // TestFreeze checks that a frozen cluster stands still and continues when thawed.
