@@ -276,8 +276,11 @@ func (h *checks) checkThreshold(effects []msg.Effect) {
 		}
 		sum += j.Nodes
 		for _, o := range j.Offers {
-			if o.Kind == "grow" && (o.State == "open" || o.State == "accepted") {
-				sum += max(o.Nodes, o.Accepted) + o.Has - j.Nodes
+			switch { // what it has of the offer already counts above
+			case o.Kind == "grow" && o.State == "open":
+				sum += o.Nodes + o.Has - j.Nodes
+			case o.Kind == "grow" && o.State == "accepted": // what it left may be offered to others
+				sum += o.Accepted + o.Has - j.Nodes
 			}
 		}
 	}

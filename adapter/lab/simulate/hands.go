@@ -47,6 +47,9 @@ func (h *hands) next() string {
 // killedFor is after how long the script calls evosctl again that was killed.
 const killedFor = 20 * time.Second
 
+// leavesFor is the time limit of a job that takes nodes of an open hold.
+const leavesFor = 5 * time.Hour
+
 // ask does what call does, and submits what the sidecar asks for in place of an answer.
 func (s *Sidecar) ask(p *slurmsim.Process, in msg.Call) (msg.Reply, bool) {
 	if !s.Operator {
@@ -84,10 +87,10 @@ func (s *Sidecar) submit(p *slurmsim.Process, owner slurmctl.Job, how string, fi
 		}
 		p.Sleep(2 * time.Second) // until Slurm starts it
 	case "longer":
-		first.Request.TimeLimit = 5 * time.Hour
+		first.Request.TimeLimit = leavesFor
 	case "slips", "forges", "leaves":
 		if slips := first.Request; slips.Reservation != "" {
-			slips.TimeLimit, slips.ExpandJob = 5*time.Hour, 0
+			slips.TimeLimit, slips.ExpandJob = leavesFor, 0
 			if slips.Name += "9"; how != "forges" {
 				slips.Name, slips.Comment = how, ""
 			}

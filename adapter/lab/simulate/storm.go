@@ -168,6 +168,9 @@ func Storm(seed uint64) string {
 		for i := range g.lines {
 			if how := o.pick("", "", "old", "never:1", "never:2", "dies:1", "dies", "slow:1", "slips:1", "longer:1", "forges:1", "leaves:1"); how != "" && strings.HasPrefix(g.lines[i].text, "submit ") {
 				g.lines[i].text += " hands=" + how
+				if how == "forges:1" || how == "leaves:1" { // the user's own job may keep its nodes until its limit
+					g.deaf += leavesFor
+				}
 			}
 		}
 	}
@@ -370,7 +373,7 @@ func (g *storming) hasty(i int) {
 // ahead has alice keep nodes for growths far ahead, and others submit jobs that last longer.
 func (g *storming) ahead() {
 	for i := range 1 + g.IntN(2) {
-		g.lasts(110 * time.Minute)
+		g.lasts(200 * time.Minute) // its limit, if it waits for a job that began before it and waits for its node
 		g.at(g.when(storm/2), "submit ahead%d 1@%dm,%d@%dm user=alice limit=200m", i, 20+g.IntN(70), 2+g.IntN(g.nodes-1), 1+g.IntN(20))
 	}
 	for i := range 2 + g.IntN(7) {
