@@ -20,8 +20,9 @@ const patience = 15 * time.Minute
 
 // progress is how far all jobs have come.
 type progress struct {
-	left, queued int // jobs that have not ended, and jobs that have not begun
-	steps        int // steps that applications saw begin, and those that the sidecar began for applications that overrun
+	left, queued int            // jobs that have not ended, and jobs that have not begun
+	newest       slurmctl.JobID // users' jobs may come as others end, and last long (hands=leaves)
+	steps        int            // steps that applications saw begin, and those that the sidecar began for applications that overrun
 }
 
 // alive records the last progress.
@@ -56,6 +57,7 @@ func (h *checks) checkAlive() {
 			continue
 		}
 		at.left++
+		at.newest = max(at.newest, r.ID)
 		if r.State == slurmctl.Pending {
 			at.queued++
 		}
