@@ -110,7 +110,7 @@ crash: deps ## kill the sidecar at every numbered point of every scenario, and s
 	go test -run 'TestCrashPoints|TestBackup' -v -count=1 -parallel 4 -timeout 180m ./adapter/trials/crash -crash.full -crash.account=$(ACCOUNT)
 
 .PHONY: takeover
-takeover: deps ## kill, stop, and cut off the sidecar that acts, beside one on another host, in the middle of starts, growths, and shrinks (20 minutes)
+takeover: deps ## kill, stop, and cut off the sidecar that acts, beside one on another host, in the middle of starts, growths, and shrinks, by merging and by companions (20 minutes)
 	go test -run 'TestTakeover$$' -v -count=1 -timeout 60m ./adapter/trials/crash -takeovers=20
 
 .PHONY: faults

@@ -24,7 +24,10 @@ import (
 	"github.com/evoslurm/evoslurm/slurmctl/slurmtest/must"
 )
 
-var takeovers = flag.Int("takeovers", 3, "number of takeovers to try")
+var (
+	takeovers     = flag.Int("takeovers", 4, "number of takeovers to try")
+	takeoverModes = flag.String("takeover.drive", "merge,companion", "drive modes of the jobs of TestTakeover, in turn")
+)
 
 // host is a host with a sidecar, as one of two on loopback.
 type host struct {
@@ -222,19 +225,19 @@ var ways = []struct {
 	{"cut off", func(h *host) { h.cut = true }, func(h *host) { h.cut = false }},
 }
 
-// moments are in the middle of what a sidecar is gone.
+// moments are in the middle of what a sidecar is gone. A companion comes by its salloc alone.
 var moments = []struct {
-	name string
-	trap func(args []string) bool
+	name             string
+	merge, companion func(args []string) bool
 }{
-	{"growth", hasArg("NumNodes=0")},
-	{"shrink", hasArg("NodeList=")},
-	{"start", hasArg("StartTime=now")},
+	{"growth", hasArg("NumNodes=0"), hasArg("--no-shell")},
+	{"shrink", hasArg("NodeList="), hasArg("NodeList=")},
+	{"start", hasArg("StartTime=now"), hasArg("StartTime=now")},
 }
 
 // TestTakeover: the sidecar that acts is killed, stopped, or cut off from Slurm in the middle of a start, a growth, or
-// a shrink. The one on the other host acts within half a minute, the first never again beside it, and the job gets
-// all of its nodes. -takeovers=20 prints the figures of make takeover.
+// a shrink, by merging and by companions in turn. The one on the other host acts within half a minute, the first never
+// again beside it, and the job gets all of its nodes. -takeovers=20 prints the figures of make takeover.
 func TestTakeover(t *testing.T) {
 	t.Parallel()
 	p := newPair(t)
@@ -242,21 +245,31 @@ func TestTakeover(t *testing.T) {
 		h.start()
 	}
 	must.OK(t, within(patience, func() error { _, err := p.setting("max_delay=17m"); return err }))
-	var took []time.Duration
+	took := map[string][]time.Duration{}
+	modes := strings.Split(*takeoverModes, ",")
 	for n := range *takeovers {
-		way, moment := ways[n%len(ways)], moments[(n+n/len(ways))%len(moments)]
-		d, err := p.takeover(fmt.Sprintf("job-%d", n), way.go_, way.comeBack, moment.trap)
-		if err != nil {
-			t.Fatalf("%s in the middle of a %s: %v\n%s", way.name, moment.name, err, p.story())
+		drive, k := modes[n%len(modes)], n/len(modes)
+		way, moment := ways[k%len(ways)], moments[(k+k/len(ways))%len(moments)]
+		trap := moment.merge
+		if drive == "companion" {
+			trap = moment.companion
 		}
-		fmt.Fprintf(os.Stderr, "takeover %d: %s in the middle of a %s: acts after %v\n", n+1, way.name, moment.name, d.Round(100*time.Millisecond))
-		took = append(took, d)
+		d, err := p.takeover(fmt.Sprintf("job-%d", n), drive, way.go_, way.comeBack, trap)
+		if err != nil {
+			t.Fatalf("%s in the middle of a %s by %s: %v\n%s", way.name, moment.name, drive, err, p.story())
+		}
+		fmt.Fprintf(os.Stderr, "takeover %d: %s in the middle of a %s by %s: acts after %v\n", n+1, way.name, moment.name, drive, d.Round(100*time.Millisecond))
+		took[drive] = append(took[drive], d)
 	}
 	if text, err := p.setting(); err != nil || !strings.Contains(text, "17m") {
 		t.Errorf("an operator's setting is lost: %v: %s", err, text)
 	}
-	slices.Sort(took)
-	fmt.Fprintf(os.Stderr, "%d takeovers: median %v, longest %v until the next action\n", len(took), took[len(took)/2].Round(100*time.Millisecond), took[len(took)-1].Round(100*time.Millisecond))
+	for _, drive := range modes {
+		if its := took[drive]; len(its) > 0 {
+			slices.Sort(its)
+			fmt.Fprintf(os.Stderr, "%s: %d takeovers: median %v, longest %v until the next action\n", drive, len(its), its[len(its)/2].Round(100*time.Millisecond), its[len(its)-1].Round(100*time.Millisecond))
+		}
+	}
 }
 
 // setting changes settings of the sidecar that acts, as root, and returns them.
@@ -273,7 +286,7 @@ func (p *pair) setting(change ...string) (string, error) {
 	return string(text), err
 }
 
-func (p *pair) takeover(name string, goes, comesBack func(*host), trap func([]string) bool) (time.Duration, error) {
+func (p *pair) takeover(name, drive string, goes, comesBack func(*host), trap func([]string) bool) (time.Duration, error) {
 	var acts, other *host
 	if err := within(patience, func() error {
 		if acts, other = p.acting(); acts == nil {
@@ -292,7 +305,7 @@ func (p *pair) takeover(name string, goes, comesBack func(*host), trap func([]st
 	if err := os.WriteFile(path, []byte(evolving), 0o755); err != nil {
 		return 0, err
 	}
-	if _, errs, err := p.As(0, "evosbatch", "--output="+name+".out", "--profile=1@8s,3@8s,1@8s", "--drive=merge", path, name, "5"); err != nil {
+	if _, errs, err := p.As(0, "evosbatch", "--output="+name+".out", "--profile=1@8s,3@8s,2@8s", "--drive="+drive, path, name, "5"); err != nil {
 		return 0, fmt.Errorf("evosbatch: %w: %s", err, errs)
 	}
 	var first act
@@ -319,7 +332,7 @@ func (p *pair) takeover(name string, goes, comesBack func(*host), trap func([]st
 	acts.mu.Unlock()
 	err := within(patience, func() error {
 		text, _ := os.ReadFile(filepath.Join(p.Dir, "out", name))
-		if got, want := strings.FieldsFunc(string(text), func(r rune) bool { return r == '\n' }), steps(1, 3, 1); !slices.Equal(got, want) {
+		if got, want := strings.FieldsFunc(string(text), func(r rune) bool { return r == '\n' }), steps(1, 3, 2); !slices.Equal(got, want) {
 			return fmt.Errorf("the job wrote %q, want %q", got, want)
 		}
 		return nil
