@@ -28,7 +28,21 @@ const MostAlternatives = 32
 
 // ParseConstraint reads the value of --constraint, or what squeue shows for it. It returns an error that names the
 // value if Slurm rejects it, or if it cannot be planned.
-func ParseConstraint(text string) (Constraint, error) {
+func ParseConstraint(text string) (Constraint, error) { return parseOption("constraint", text) }
+
+// ParsePrefer reads the value of --prefer in the same way, without alternatives in brackets.
+func ParsePrefer(text string) (Constraint, error) {
+	c, err := parseOption("prefer", text)
+	if err == nil && c.either != nil {
+		err = fmt.Errorf("--prefer=%s: alternatives cannot be preferred: give --constraint=%s, or prefer a|b", oneLine(text, 80), oneLine(text, 80))
+	}
+	if err != nil {
+		return Constraint{}, err
+	}
+	return c, nil
+}
+
+func parseOption(option, text string) (Constraint, error) {
 	// Slurm accepts one trailing operator.
 	rest := strings.TrimSpace(text)
 	if n := len(rest); n > 1 && strings.ContainsAny(rest[n-1:], "&|,") {
@@ -40,7 +54,7 @@ func ParseConstraint(text string) (Constraint, error) {
 		c, err = parseConstraint(rest)
 	}
 	if err != nil {
-		return Constraint{}, fmt.Errorf("--constraint=%s: %w", oneLine(text, 80), err)
+		return Constraint{}, fmt.Errorf("--%s=%s: %w", option, oneLine(text, 80), err)
 	}
 	return c, nil
 }

@@ -129,6 +129,17 @@ func TestParseConstraint(t *testing.T) {
 	}
 }
 
+func TestParsePrefer(t *testing.T) {
+	if c, err := slurmctl.ParsePrefer("a|b"); err != nil || !c.Met([]string{"b"}) || c.Met([]string{"c"}) {
+		t.Errorf("%v, %v", c, err)
+	}
+	for text, why := range map[string]string{"[a|b]": "--prefer=[a|b]: alternatives cannot be preferred: give --constraint=[a|b], or prefer a|b", "a*2": "--prefer=a*2: numbers of nodes"} {
+		if _, err := slurmctl.ParsePrefer(text); err == nil || !strings.HasPrefix(err.Error(), why) {
+			t.Errorf("%q: %v", text, err)
+		}
+	}
+}
+
 // TestConstraintsOfSlurm checks the same table on a real slurmctld.
 func TestConstraintsOfSlurm(t *testing.T) {
 	nodes := map[string]string{}

@@ -35,7 +35,7 @@ const MaxComment = 1024
 // ends the marker. p is the profile or the alternatives; m which of these is preferred; l the time
 // limits of each in minutes (0 if left out); k the one that the job was given; z the sizes that a
 // malleable job can use; t the seconds that it needs to give nodes back; e its speed-up; x the
-// expand limit; d the drive mode; b the user's --begin in Unix seconds; n the user's --nodelist; i
+// expand limit; d the drive mode; b the user's --begin in Unix seconds; n the user's --nodelist; w the user's --prefer, escaped; i
 // and f the step and the first job of a chain; g the claim; u the last change of the request; s
 // where the job was then (its step, with which p begins; how many seconds after the job's start
 // that step began; the first step's nodes; the most nodes of any past step; and when the job
@@ -55,7 +55,7 @@ const (
 	markerPrefix = "evo:v2;"
 	markerEnd    = ";;"
 	inScript     = "script"
-	fieldOrder   = "pmlkztexdbnifgusc"
+	fieldOrder   = "pmlkztexdbnwifgusc"
 )
 
 // Marker returns the text that carries r in a Slurm comment, and whether it fits. If not, use
@@ -97,6 +97,9 @@ func (r Request) marker(script bool) string {
 	}
 	if r.Nodes != "" {
 		b.WriteString(";n=" + r.Nodes)
+	}
+	if r.Prefer != "" {
+		b.WriteString(";w=" + escapeComment(r.Prefer))
 	}
 	if r.Chain != nil {
 		b.WriteString(";i=" + strconv.Itoa(r.Chain.Step))
@@ -269,6 +272,10 @@ func (r *Request) setField(key, value string) (err error) {
 		if _, err = slurmctl.CountNodes(value); err == nil && value != "" {
 			r.Nodes = value
 		}
+	case "w":
+		if r.Prefer, err = unescapeComment(value); err == nil {
+			err = r.CheckPrefer()
+		}
 	case "i":
 		var step int64
 		if step, err = parseNumber(value, math.MaxInt32); err == nil {
@@ -299,7 +306,18 @@ func (r Request) agrees() error {
 	if r.Reached != nil && r.Moldable != nil {
 		return errors.New("alternatives of a job that has run: it runs with one of them")
 	}
-	return errors.Join(r.checkChain(), CheckSteps(r.Whole()))
+	return errors.Join(r.checkChain(), r.CheckPrefer(), CheckSteps(r.Whole()))
+}
+
+// CheckPrefer returns an error for features that cannot be preferred.
+func (r Request) CheckPrefer() error {
+	if _, err := slurmctl.ParsePrefer(r.Prefer); err != nil {
+		return err
+	}
+	if r.Prefer != "" && r.MaxNodes > 0 {
+		return fmt.Errorf("--prefer=%s: a job with a claim (--max-nodes) may have any nodes at any time; leave one of them out", legible.Brief(r.Prefer))
+	}
+	return nil
 }
 
 // checkChain sees that the parts of a chain's link agree.

@@ -18,6 +18,7 @@ type Request struct {
 	Drive       drivemode.Mode      // "": not given, the site's default
 	Begin       time.Time           // the user's own --begin; zero: none
 	Nodes       string              // the user's --nodelist: all that the job may have; "": any
+	Prefer      string              // features that its nodes should have, if that makes the job no later; "": none
 	MaxNodes    int                 // the claim: as many nodes as it will ever want at once; 0: none
 	Tail        int                 // most nodes of the profile's open tail, until SettleTail makes them the claim; 0: none
 	Chain       *ChainLink

@@ -93,6 +93,9 @@ func (r submission) words(c call) []string {
 	if !c.rigid && r.request.Nodes != "" {
 		words = append(words, "--nodelist=") // none: the marker holds it
 	}
+	if !c.rigid && r.request.Prefer != "" {
+		words = append(words, "--prefer=") // Slurm 22.05 refuses a first step for which too few nodes have the features
+	}
 	if c.time > 0 {
 		words = append(words, "--time="+formatMinutes(c.time))
 	}

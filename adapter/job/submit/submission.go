@@ -156,7 +156,10 @@ func (r *submission) readOptions(now time.Time) (err error) {
 			r.request.Begin = begin
 		}
 	}
-	r.request.Comment = r.options.value("comment")
+	r.request.Comment, r.request.Prefer = r.options.value("comment"), r.options.value("prefer")
+	if err := r.request.CheckPrefer(); err != nil {
+		return err
+	}
 	r.testOnly = r.options.has("test-only")
 	return nil
 }

@@ -22,6 +22,7 @@ type App struct {
 	Limit       time.Duration // 0: the profile's length and two minutes more
 	Begin       time.Time
 	Claim       int
+	Prefer      string
 	Partition   string       // "": the default one
 	Asks        slurmsim.Job // what else it asks for: memory, GRES, a QOS
 	Stored      bool         // its script also has the request, for sites whose plugins overwrite comments

@@ -18,14 +18,14 @@ import (
 
 // submit NAME PROFILE[/PROFILE…] [by=PREFERENCE] [limit=] [user=] [drive=] [expand=] [begin=] [lasts=STEP:FOR,…] [deaf] [abrupt=STEP]
 // [partition=] [qos=] [mem=MIB] [gres=] [stored] [acts=AFTER:WHAT,…] [claim=NODES]
-// [constraint=] [size=] [grace=] [says=ANSWER,…] [hands=HOW[:TIMES]]
+// [constraint=] [prefer=] [size=] [grace=] [says=ANSWER,…] [hands=HOW[:TIMES]]
 func (h *history) submit(words []string) error {
 	if len(words) < 2 {
 		return fmt.Errorf("submit NAME PROFILE")
 	}
 	all, err := request.ParseAlternatives(strings.ReplaceAll(words[1], "/", "|"))
 	o := options(words[2:])
-	a := &App{User: userNamed(o["user"]), Name: words[0], Alternatives: all, Drive: drivemode.Mode(o["drive"]), Partition: o["partition"]}
+	a := &App{User: userNamed(o["user"]), Name: words[0], Alternatives: all, Drive: drivemode.Mode(o["drive"]), Partition: o["partition"], Prefer: o["prefer"]}
 	if !strings.Contains(words[1], "/") {
 		a.Alternatives = nil
 		err = a.bounded(words[1], o)

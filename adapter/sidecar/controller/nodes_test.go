@@ -1,6 +1,8 @@
 package controller_test
 
 import (
+	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/evoslurm/evoslurm/adapter/internal/drivemode"
@@ -8,6 +10,70 @@ import (
 	"github.com/evoslurm/evoslurm/slurmctl"
 	"github.com/evoslurm/evoslurm/slurmctl/slurmtest"
 )
+
+// TestPrefer checks that a job gets the nodes that it prefers in all steps, other nodes if these are down, and that nothing ends
+// while its partition is down.
+func TestPrefer(t *testing.T) {
+	t.Parallel()
+	l := newLab(t, slurmtest.Options{Accounting: true, PermitJobExpansion: true,
+		NodeExtra:  map[string]string{"n[1-4]": "Feature=slow", "n[5-8]": "Feature=fast"},
+		Partitions: []slurmtest.Partition{{Name: "main", Default: true, Extra: "DefaultTime=10"}, {Name: "other", Extra: "DefaultTime=10"}}})
+	grows := func(l *lab, drive drivemode.Mode, args ...string) string {
+		id := l.submitSpec(request.Request{Drive: drive, Prefer: "fast"}, "1@5s,3@5s", append(args, "--prefer=")...)
+		l.running(id, 1)
+		a := l.next(id, 1)
+		l.has(a, 3)
+		var nodes []string
+		for _, p := range a.Parts {
+			nodes = append(nodes, p.NodeList...)
+		}
+		l.end(id)
+		return slurmctl.CompressNodes(nodes)
+	}
+	for _, drive := range []drivemode.Mode{drivemode.Merge, drivemode.Companion} {
+		l.run(string(drive), func(l *lab) {
+			if got := grows(l, drive); got != "n[5-7]" {
+				l.t.Errorf("it ran on %s, want n[5-7]", got)
+			}
+		})
+	}
+	l.run("its nodes are down", func(l *lab) {
+		l.scontrol("update", "NodeName=n[5-8]", "State=DOWN", "Reason=test")
+		if got := grows(l, drivemode.Companion); got != "n[1-3]" {
+			l.t.Errorf("it ran on %s, want n[1-3]", got)
+		}
+		l.scontrol("update", "NodeName=n[5-8]", "State=RESUME")
+	})
+	for _, partition := range []string{"other", "other,main"} {
+		l.run("down: "+partition, func(l *lab) {
+			l.scontrol("update", "PartitionName=other", "State=DOWN")
+			id := l.submitSpec(request.Request{Prefer: "fast"}, "1@5s,3@5s", "--prefer=", "--partition="+partition)
+			if partition == "other" {
+				l.eventually("the job waits", func() error {
+					job, err := l.Job(l.ctx(), id)
+					if err == nil && !strings.Contains(job.Reason, "partition other is not up") {
+						err = fmt.Errorf("its reason is %q", job.Reason)
+					}
+					return err
+				})
+				l.scontrol("update", "PartitionName=other", "State=UP")
+			}
+			l.running(id, 1)
+			if nodes := l.nodesOf(id); len(nodes) != 1 || nodes[0] < "n5" {
+				l.t.Errorf("it runs on %v, want one of n[5-8]", nodes)
+			}
+			l.scontrol("update", "PartitionName=other", "State=DOWN")
+			if partition == "other" {
+				if got, err := l.Job(l.ctx(), id); err != nil || got.State != "running" {
+					l.t.Errorf("its partition went down: it is %s, %v", got.State, err)
+				}
+			}
+			l.scontrol("update", "PartitionName=other", "State=UP")
+			l.has(l.next(id, 1), 3)
+			l.end(id)
+		})
+	}
+}
 
 // TestRacks checks that a job with alternatives in brackets starts where its growths fit too, and grows there by
 // every drive mode, although nodes of the other alternative are free, too.

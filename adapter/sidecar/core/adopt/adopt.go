@@ -279,7 +279,7 @@ func adoptJob(c *state.Core, r *slurmctl.Job, sp request.Request, chain []slurmc
 		Owned: row.Owned{SlurmID: uint32(r.ID), Submitted: r.SubmitTime, Name: r.Name, User: r.User, UID: r.UID, GID: gid(a),
 			Account: r.Account, QOS: r.QOS, Partition: r.Partition},
 		Terms: row.Terms{Profile: whole, ExpandLimit: sp.ExpandLimit, Moldable: plan.MoldableOf(sp), Malleable: plan.MalleableOf(sp),
-			Drive: string(drivemode.Chain), Begin: sp.Begin, Claim: sp.MaxNodes},
+			Drive: string(drivemode.Chain), Begin: sp.Begin, Claim: sp.MaxNodes, Prefer: sp.Prefer},
 		Life: row.Life{State: row.Queued},
 	}
 	j := &state.Job{Job: values, Adopted: state.Adopted{Chain: chain, Inferred: running(r), Script: a.Script, SuspendedBefore: a.SuspendedBefore, Unmarked: true}}

@@ -413,6 +413,28 @@ func fitRest(c *state.Core, s *state.Snapshot, j *state.Job, now int64, f Fittin
 	if err != nil {
 		c.Log.WithError(err).WithField("job", j.SlurmID).Warn("cannot determine the job's eligible nodes any more")
 	}
+	if some := slurm.Preferred(s, j, eligible); len(some) > 0 && len(some) < len(eligible) {
+		best, any := fitOn(c, s, j, now, f, beyond, some), fitOn(c, s, j, now, f, beyond, eligible)
+		if best.Unfit == "" && (any.Unfit != "" || !later(best.Plan, any.Plan, j.Step)) {
+			return best
+		}
+		return any
+	}
+	return fitOn(c, s, j, now, f, beyond, eligible)
+}
+
+// later reports whether any step of a plan begins later than in another one, from a step on.
+func later(a, b []msg.PlannedStep, from int) bool {
+	for k := from; k < len(a) && k < len(b); k++ {
+		if a[k].Start > b[k].Start {
+			return true
+		}
+	}
+	return false
+}
+
+// fitOn plans the rest of a running job on some nodes, beside those that it has.
+func fitOn(c *state.Core, s *state.Snapshot, j *state.Job, now int64, f Fitting, beyond bool, eligible []int) rest {
 	left := remainderOf(j, now)
 	pool := left.pool(s, eligible)
 	job := remainingJob(c, s, j, left, pool, f.Wait, beyond)

@@ -106,6 +106,10 @@ func candidateOf(c *state.Core, s *state.Snapshot, j *state.Job, now int64, unre
 		dropPlan(c, j, err.Error())
 		return slurm.Candidate{}, false
 	}
+	if len(nodes) == 0 { // no strategy can say why
+		dropPlan(c, j, slurm.Nowhere(c, s, j))
+		return slurm.Candidate{}, false
+	}
 	cand := slurm.Candidate{Job: j, Earliest: now, Record: &j.Record, Turn: slurm.Turn{TierOf(c, &j.Record, false), j.Priority}, Nodes: nodes, Choices: choices,
 		Profile: j.Profile, Rank: slurm.RankOf(c, &j.Record)}
 	if mayChoose(j) {

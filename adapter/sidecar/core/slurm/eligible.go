@@ -50,6 +50,23 @@ func EligibleBeside(c *state.Core, s *state.Snapshot, j *state.Job) ([]int, erro
 	return all[best], nil
 }
 
+// Preferred returns those of some nodes that have the features that a job prefers, or nil if it prefers none.
+func Preferred(s *state.Snapshot, j *state.Job, nodes []int) (all []int) {
+	if j.Prefer == "" {
+		return nil
+	}
+	wish, err := slurmctl.ParsePrefer(j.Prefer)
+	if err != nil { // it was checked at adoption
+		return nil
+	}
+	for _, n := range nodes {
+		if wish.Met(s.Nodes[n].Features) {
+			all = append(all, n)
+		}
+	}
+	return all
+}
+
 // MostTogether returns the length of the longest list of EligibleTogether.
 func MostTogether(s *state.Snapshot, r *slurmctl.Job, gres []slurmctl.GRES) (most int) {
 	all, _ := EligibleTogether(s, r, gres)

@@ -98,6 +98,65 @@ func TestAlternatives(t *testing.T) {
 	}
 }
 
+// TestPreferred checks that places with the features that a job prefers come first, and that a job whose preferred nodes or
+// partition are away has the other places, or a reason.
+func TestPreferred(t *testing.T) {
+	for name, c := range map[string]struct {
+		prefer, constraint, partition, profile string
+		planned                                string
+		want                                   string
+		present                                int
+	}{
+		"nothing":                           {"", "", "main", "2@1m", "n[5-6]", "n[1-8]", -1},
+		"enough have it":                    {"rack2", "", "main", "1@1m,3@1m", "n[5-7]", "n[5-7] or n[1-8]", 0},
+		"planned on others":                 {"rack2", "", "main", "2@1m", "n[1-2]", "n[5-7] or n[1-8]", -1},
+		"too few have it":                   {"rack2", "", "main", "1@1m,4@1m", "", "n[1-8]", -1},
+		"all have it":                       {"all", "", "main", "2@1m", "", "n[1-8]", -1},
+		"none has it":                       {"rack9", "", "main", "2@1m", "", "n[1-8]", -1},
+		"several features":                  {"rack1|rack2&fast", "", "main", "2@1m", "", "n[1-2,5-6] or n[1-8]", -1},
+		"with a constraint":                 {"rack2", "fast", "main", "2@1m", "", "n[5-6] or n[1-2,5-6]", -1},
+		"with alternatives":                 {"fast", "[rack1|rack2]", "main", "2@1m", "n[5-6]", "n[1-2] or n[5-6] or n[1-4] or n[5-7]", 1},
+		"of two partitions":                 {"rack2", "", "left,right", "2@1m", "", "n[5-7] or n[1-4] or n[3-8]", -1},
+		"its partition is down":             {"rack2", "", "down", "2@1m", "n[5-6]", "", -1},
+		"both partitions are down":          {"rack2", "", "down,gone", "2@1m", "n[5-6]", "no partition suits it: partition down is not up; partition gone is not known", -1},
+		"one of two partitions is down":     {"rack2", "", "down,right", "2@1m", "n[1-2]", "n[5-7] or n[3-8]", -1},
+		"its partition is gone":             {"rack2", "", "gone", "2@1m", "n[5-6]", "", -1},
+		"what no sidecar should have taken": {"[a|b]", "", "main", "2@1m", "", "n[1-8]", -1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := racks(t)
+			j := b.Evolving(1, 1, c.profile, time.Hour)
+			j.Partition, j.Record.Partition, j.Record.Features, j.Prefer = c.partition, c.partition, c.constraint, c.prefer
+			if c.planned != "" {
+				b.Plans(j, "0-60 "+c.planned)
+			}
+			all, choices, err := PlacesOf(b.Core, b.Seen, j)
+			cand := Candidate{Job: j, Nodes: all, Choices: choices}
+			if choices == nil {
+				choices = [][]int{all}
+			}
+			var words []string
+			for _, nodes := range choices {
+				words = append(words, names(b, nodes))
+			}
+			got := strings.Join(words, " or ")
+			if err != nil {
+				got = err.Error()
+			}
+			if at := cand.Present(b.Seen); got != c.want || at != c.present {
+				t.Errorf("%s, planned in %d; want %s, %d", got, at, c.want, c.present)
+			}
+			cand.Chosen(b.Seen)
+			if why := Nowhere(b.Core, b.Seen, j); c.want == "" && why != map[string]string{"down": "partition down is not up", "gone": "partition gone is not known"}[c.partition] {
+				t.Errorf("why there is none: %q", why)
+			}
+			if _, err := EligibleBeside(b.Core, b.Seen, j); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
 // TestEligibleBeside checks that a job stays with the alternative of its nodes.
 func TestEligibleBeside(t *testing.T) {
 	for name, c := range map[string]struct {

@@ -93,8 +93,28 @@ func choices(c *state.Core, s *state.Snapshot, j *state.Job) ([][]int, error) {
 }
 
 // PlacesOf returns the nodes that a queued job may have. If several partitions or alternatives of its constraint are still
-// possible, it also returns the nodes of each.
+// possible, it also returns the nodes of each. Places with the features that the job prefers come before all others.
 func PlacesOf(c *state.Core, s *state.Snapshot, j *state.Job) ([]int, [][]int, error) {
+	nodes, choices, err := placesOf(c, s, j)
+	if err != nil || j.Prefer == "" {
+		return nodes, choices, err
+	}
+	if choices == nil {
+		choices = [][]int{nodes}
+	}
+	var first [][]int
+	for _, any := range choices {
+		if some := Preferred(s, j, any); len(some) >= leastPeak(j) && len(some) < len(any) {
+			first = append(first, some)
+		}
+	}
+	if choices = append(first, choices...); len(choices) == 1 {
+		return nodes, nil, nil
+	}
+	return nodes, choices, nil
+}
+
+func placesOf(c *state.Core, s *state.Snapshot, j *state.Job) ([]int, [][]int, error) {
 	if len(Partitions(j)) == 1 {
 		together, err := EligibleTogether(s, &j.Record, j.GRES)
 		if err != nil {
@@ -126,6 +146,16 @@ func oneIfClaimed(s *state.Snapshot, j *state.Job, nodes []int, choices [][]int)
 		}
 	}
 	return choices[at], nil, nil
+}
+
+// Nowhere returns why no node at all suits a queued job.
+func Nowhere(c *state.Core, s *state.Snapshot, j *state.Job) string {
+	for _, name := range Partitions(j) {
+		if p, known := s.Partitions[name]; !known || !p.Up {
+			return Unsuited(c, s, j, name)
+		}
+	}
+	return "no node of its partition has what it asks for"
 }
 
 // choose returns all nodes that a job of a size may have in any of several lists, and the lists if there is a choice. If none is
@@ -215,9 +245,13 @@ func (cand Candidate) Present(s *state.Snapshot) int {
 		return -1
 	}
 	planned := cand.Job.Planned()
-	return slices.IndexFunc(cand.Choices, func(nodes []int) bool {
+	at := slices.IndexFunc(cand.Choices, func(nodes []int) bool {
 		return len(planned) > 0 && len(Local(s, nodes, planned)) == len(planned)
 	})
+	if at >= 0 && len(Preferred(s, cand.Job, cand.Choices[at])) < len(cand.Choices[at]) && cand.Job.Prefer != "" {
+		return -1 // nodes that it prefers come first, even for a plan that is as late
+	}
+	return at
 }
 
 // PartitionShown returns the partition that the job runs in or is planned in, or else all of its partitions.

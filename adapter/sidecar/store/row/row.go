@@ -50,7 +50,8 @@ type Terms struct {
 	ExpandLimit planner.ExpandLimit
 	Drive       string
 	Begin       time.Time
-	Claim       int // nodes that it may have at once; 0: none
+	Claim       int    // nodes that it may have at once; 0: none
+	Prefer      string // features that its nodes should have; "": none
 
 	Behind  time.Time // when its request grew: it then queues behind what was submitted before
 	Changes []Change  // the last ones of the request, oldest first
