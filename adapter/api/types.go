@@ -120,12 +120,13 @@ type Strategy struct {
 	Protocol   int                 `json:"protocol,omitempty"`
 	Parameters []StrategyParameter `json:"parameters"`
 
-	Plans     int       `json:"plans"`  // cycles that it planned
-	Faults    int       `json:"faults"` // of a plugin
-	Fallen    int       `json:"fallen"` // cycles that the built-in default planned in its place
-	LastFault string    `json:"last_fault,omitempty"`
-	FaultAt   time.Time `json:"fault_at,omitzero"`
-	Seconds   float64   `json:"seconds,omitempty"` // that the plugin took of the last cycle
+	Plans     int            `json:"plans"`         // cycles that it planned
+	Won       map[string]int `json:"won,omitempty"` // of auto: how many pools were planned as each strategy does
+	Faults    int            `json:"faults"`        // of a plugin
+	Fallen    int            `json:"fallen"`        // cycles that the built-in default planned in its place
+	LastFault string         `json:"last_fault,omitempty"`
+	FaultAt   time.Time      `json:"fault_at,omitzero"`
+	Seconds   float64        `json:"seconds,omitempty"` // that the plugin took of the last cycle
 }
 
 // StrategyParameter is one that may be set.

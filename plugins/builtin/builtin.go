@@ -1,5 +1,5 @@
 // Package builtin holds the strategies and malleability policies that come with Evoslurm. The
-// sidecar has them built in. The main packages in ../cmd make plugins of the strategies and of the
+// sidecar has them built in. The main packages in ../cmd make plugins of the strategies, except auto, and of the
 // policy gain.
 package builtin
 
@@ -15,6 +15,12 @@ const version = "1"
 
 // All returns the definitions, in the order in which they are listed.
 func All() []strategy.Definition {
+	return append([]strategy.Definition{Auto()}, Plugins()...)
+}
+
+// Plugins returns the definitions that ../cmd makes plugins of. Auto is not among them, because only in the sidecar's
+// process it says whose plans it took.
+func Plugins() []strategy.Definition {
 	return []strategy.Definition{Klein(), MinWaste(), Search(), Rigid()}
 }
 

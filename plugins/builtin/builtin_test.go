@@ -38,7 +38,7 @@ func TestBuiltIn(t *testing.T) {
 }
 
 func TestPlugins(t *testing.T) {
-	for _, d := range All() {
+	for _, d := range Plugins() {
 		t.Run(d.Name, func(t *testing.T) { strategytest.Run(t, strategytest.Process(filepath.Join(bin, d.Name))) })
 	}
 }
@@ -90,7 +90,7 @@ func TestSameCode(t *testing.T) {
 	for i := range q.Jobs {
 		q.Jobs[i].ExpandLimit = 0
 	}
-	for _, d := range All() {
+	for _, d := range Plugins() {
 		t.Run(d.Name, func(t *testing.T) {
 			set := map[string]string{}
 			if d.Name == "search" { // it must stop by effort: time limits differ each time

@@ -31,7 +31,7 @@ func BenchmarkPlan(b *testing.B) {
 	b.Run("plugin", func(b *testing.B) {
 		benchmarkPlugin(b, request, "../cmd/klein", map[string]string{"expand_limit": "1", "compact": "false"})
 	})
-	for _, d := range builtin.All() { // as on a site without settings
+	for _, d := range builtin.Plugins() { // as on a site without settings
 		b.Run("shipped/"+d.Name, func(b *testing.B) {
 			own := request // jobs without settings as well
 			own.Jobs = slices.Clone(request.Jobs)

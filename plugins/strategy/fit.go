@@ -36,10 +36,8 @@ func (f fromFit) Plan(p planner.Problem) (planner.Schedule, error) {
 	if err != nil {
 		return nil, err
 	}
-	for i := range p.Jobs {
-		if why, ok := a.Unfit[i]; ok {
-			return nil, &planner.FitError{Job: i, ID: p.Jobs[i].ID, Reason: why}
-		}
+	if err := a.FirstUnfit(p); err != nil {
+		return nil, err
 	}
 	return a.Schedule, nil
 }

@@ -24,6 +24,17 @@ type Request struct {
 type Answer struct {
 	Schedule planner.Schedule // one per job of the request; empty for an unfit job
 	Unfit    map[int]string   // infeasible jobs, by index, with the reason
+	By       string           // which strategy planned, for one that asks others in this process
+}
+
+// FirstUnfit returns the error for the first job of the problem that is infeasible, or nil if all fit.
+func (a Answer) FirstUnfit(p planner.Problem) error {
+	for i := range p.Jobs {
+		if why, ok := a.Unfit[i]; ok {
+			return &planner.FitError{Job: i, ID: p.Jobs[i].ID, Reason: why}
+		}
+	}
+	return nil
 }
 
 // Planner is a strategy that wants more than the problem: the pinned jobs and its deadline (from

@@ -2,10 +2,12 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"slices"
 	"strings"
@@ -163,6 +165,16 @@ func listAll(w io.Writer, all []api.Strategy, of, uses string) {
 	t.Flush()
 }
 
+// won lists how often each strategy had the best plan, the most frequent first.
+func won(by map[string]int) string {
+	names := slices.Sorted(maps.Keys(by))
+	slices.SortStableFunc(names, func(a, b string) int { return cmp.Compare(by[b], by[a]) })
+	for i, name := range names {
+		names[i] = fmt.Sprintf("%s %d", name, by[name])
+	}
+	return strings.Join(names, "; ")
+}
+
 func showStrategy(w io.Writer, s api.Strategy) {
 	version := ""
 	if s.Version != "" {
@@ -170,6 +182,9 @@ func showStrategy(w io.Writer, s api.Strategy) {
 	}
 	fmt.Fprintf(w, "%s (%s%s)\n%s\n\n", s.Name, s.Kind, version, s.Help)
 	fmt.Fprintf(w, "State:    %s\nPlans:    %d\n", stateOf(s), s.Plans)
+	if len(s.Won) > 0 {
+		fmt.Fprintf(w, "Won:      %s\n", won(s.Won))
+	}
 	if s.Kind == "plugin" {
 		fmt.Fprintf(w, "Faults:   %d; %d cycles planned without it\n", s.Faults, s.Fallen)
 	}

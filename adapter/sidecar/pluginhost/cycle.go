@@ -30,6 +30,7 @@ type Cycle struct {
 	fallen  error          // why the fallback plans
 	fault   map[string]any // of this cycle, in the event log
 	asked   bool
+	won     map[string]int // how many pools each strategy planned that the one in use has asked
 }
 
 // Begin begins a cycle, in which no pool has more jobs and steps than size, including those of
@@ -84,6 +85,7 @@ func (c *Cycle) End() {
 		r.fallen++
 	default:
 		r.plans++
+		r.count(c.won)
 		if c.process != nil {
 			r.inARow, r.rest = 0, 0
 			r.seconds = (m.cfg.Timeout - c.left).Seconds()
@@ -176,6 +178,12 @@ func (c *Cycle) PlanPartly(p planner.Problem) (planner.Schedule, map[int]string,
 		c.manager.mu.Unlock()
 	}
 	a, err := sdk.Run(c.manager.ctx, c.strategy(), r)
+	if a.By != "" {
+		if c.won == nil {
+			c.won = map[string]int{}
+		}
+		c.won[a.By]++
+	}
 	return a.Schedule, a.Unfit, err
 }
 

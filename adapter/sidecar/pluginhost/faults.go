@@ -24,8 +24,19 @@ type record struct {
 	inARow  int
 	rest    time.Duration // the last one's length
 	aside   bool
-	until   time.Time // of being put aside
-	seconds float64   // of the last plan
+	until   time.Time      // of being put aside
+	seconds float64        // of the last plan
+	won     map[string]int // how many pools each strategy planned that it asked
+}
+
+// count adds what a cycle counted.
+func (r *record) count(won map[string]int) {
+	if r.won == nil && len(won) > 0 {
+		r.won = map[string]int{}
+	}
+	for name, n := range won {
+		r.won[name] += n
+	}
 }
 
 // forgive ends a rest; the counts stay.

@@ -513,6 +513,29 @@ func TestPolicyPlugin(t *testing.T) {
 	}
 }
 
+// TestWon checks that a list shows whose plans auto took.
+func TestWon(t *testing.T) {
+	r := newRig(t, "noX")
+	if s := r.strategy("auto"); len(s.Won) > 0 {
+		t.Errorf("before its use, %v won", s.Won)
+	}
+	r.use("auto")
+	for range 2 {
+		r.must(r.cycle())
+	}
+	s := r.strategy("auto")
+	total := 0
+	for _, n := range s.Won {
+		total += n
+	}
+	if s.Kind != "built in" || s.Plans != 2 || total != 2 {
+		t.Errorf("listed as %+v", s)
+	}
+	if s := r.strategy("noX"); len(s.Won) > 0 {
+		t.Errorf("of noX, %v won", s.Won)
+	}
+}
+
 func TestSwap(t *testing.T) {
 	r := newRig(t, "noX", "klein", "rigid")
 	r.use("klein", "expand_limit=1", "compact=false")

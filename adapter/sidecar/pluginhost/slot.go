@@ -334,6 +334,7 @@ func (u *Slot) List() []api.Strategy {
 func (u *Slot) withRecord(s api.Strategy) api.Strategy {
 	if r := u.records[s.Name]; r != nil {
 		s.Plans, s.Faults, s.Fallen, s.LastFault, s.FaultAt, s.Seconds = r.plans, r.faults, r.fallen, r.last, r.lastAt, r.seconds
+		s.Won = maps.Clone(r.won)
 		if r.aside {
 			s.State, s.Reason = "put aside", "until "+r.until.Format("15:04:05")+", after faults in a row"
 		}
