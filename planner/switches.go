@@ -13,17 +13,18 @@ type Switches struct {
 	Leaf   []int // per node, the switch that it hangs on, an index into Above
 	Above  []int // per switch, the one above it; -1: none
 	Weight []int // per node; lower ones are taken first; nil: all are equal
+	Blocks *Blocks
 }
 
 // equal reports whether both place the nodes in the same way.
 func (s *Switches) equal(t *Switches) bool {
-	return s == t || s != nil && t != nil && slices.Equal(s.Leaf, t.Leaf) && slices.Equal(s.Above, t.Above) && slices.Equal(s.Weight, t.Weight)
+	return s == t || s != nil && t != nil && slices.Equal(s.Leaf, t.Leaf) && slices.Equal(s.Above, t.Above) && slices.Equal(s.Weight, t.Weight) && s.Blocks.equal(t.Blocks)
 }
 
 // valid reports whether all indices are within bounds.
 func (s *Switches) valid(nodes int) bool {
 	within := func(n int) bool { return n >= 0 && n < len(s.Above) }
-	return len(s.Leaf) == nodes && (s.Weight == nil || len(s.Weight) == nodes) &&
+	return len(s.Leaf) == nodes && (s.Blocks == nil || s.Blocks.valid(len(s.Above))) && (s.Weight == nil || len(s.Weight) == nodes) &&
 		!slices.ContainsFunc(s.Leaf, func(n int) bool { return !within(n) }) &&
 		!slices.ContainsFunc(s.Above, func(n int) bool { return n != -1 && !within(n) })
 }
@@ -122,6 +123,7 @@ type nearness struct {
 	free [][]candidate // per leaf, those that may be taken, the best first
 	most []int         // per leaf, an upper bound of how many of them are of use
 	has  []bool        // per switch, whether the job has nodes below it
+	only []int         // leaves that may be used; nil: all
 }
 
 func newNearness(s *Switches) *nearness {
@@ -146,7 +148,11 @@ func (m *mapper) nearest(e boundary, open []int64) bool {
 		peak = max(peak, step.Nodes-len(m.held[e.job]))
 	}
 	m.spread(e, open)
-	chosen, leaves := n.choose(m.held[e.job], open, peak)
+	choose := n.choose
+	if n.Blocks != nil && len(m.held[e.job]) == 0 {
+		choose = func(_ []int, open []int64, peak int) ([]int, int) { return n.inBlocks(open, peak) }
+	}
+	chosen, leaves := choose(m.held[e.job], open, peak)
 	if len(chosen) < len(open) {
 		return false
 	}
@@ -154,7 +160,7 @@ func (m *mapper) nearest(e boundary, open []int64) bool {
 		for leaf, list := range n.free {
 			n.free[leaf] = slices.DeleteFunc(list, func(c candidate) bool { return c.rank > 0 })
 		}
-		if kept, on := n.choose(m.held[e.job], open, peak); len(kept) == len(open) && on <= leaves {
+		if kept, on := choose(m.held[e.job], open, peak); len(kept) == len(open) && on <= leaves {
 			chosen = kept
 		}
 	}
@@ -199,7 +205,12 @@ func (n *nearness) choose(held []int, open []int64, peak int) (chosen []int, lea
 		n.enter(n.Leaf[node])
 	}
 	for leaf, list := range n.free {
-		n.most[leaf] = len(list)
+		if n.most[leaf] = len(list); n.only != nil {
+			n.most[leaf] = 0
+		}
+	}
+	for _, leaf := range n.only {
+		n.most[leaf] = len(n.free[leaf])
 	}
 	for len(open) > 0 {
 		leaf := n.best(open, peak-len(chosen))

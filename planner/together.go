@@ -26,7 +26,7 @@ const stillScattered = "too many other jobs wait for nodes on few switches: it i
 // together plans a pool by a function, so that jobs start on as few leaf switches as they want, or have waited for that.
 func (p Pool) together(s Strategy, plan func(Pool, Strategy) ([]Planned, int, error)) ([]Planned, int, error) {
 	planned, rounds, err := plan(p, s)
-	if err != nil || p.Switches == nil || !p.Switches.valid(p.Nodes) || !slices.ContainsFunc(p.Jobs, func(j PoolJob) bool { return j.Leaves > 0 }) {
+	if err != nil || p.Switches == nil || !p.Switches.valid(p.Nodes) || p.Switches.Blocks == nil && !slices.ContainsFunc(p.Jobs, func(j PoolJob) bool { return j.Leaves > 0 }) {
 		return planned, rounds, err
 	}
 	g := gathering{p, slices.Clone(p.Jobs), slices.Repeat([]int64{Forever}, len(p.Jobs))}
@@ -65,15 +65,23 @@ func (g *gathering) delay(planned []Planned, round int) (found bool) {
 			g.early[j] = planned[j].Start
 		}
 		until := exact.AddTime(g.early[j], job.Patience)
+		if g.pool.Switches.Blocks != nil {
+			until = Forever // Slurm starts it on no others
+		}
 		switch {
 		case planned[j].Start >= until:
 		case round > togetherRounds:
 			planned[j] = Planned{Unfit: stillScattered}
 		default:
+			before := found
 			found = true
 			g.jobs[j].Submit = until
-			if looks++; round <= togetherTries && looks <= togetherJobs {
+			if looks++; (until == Forever || round <= togetherTries) && looks <= togetherJobs {
 				g.jobs[j].Submit = g.pool.gathers(j, planned, until)
+			}
+			if g.jobs[j].Submit == Forever { // the next round asks again
+				g.jobs[j].Submit, found = job.Submit, before
+				planned[j] = Planned{Unfit: "no block has enough nodes, as far as is known"}
 			}
 		}
 	}
@@ -83,7 +91,14 @@ func (g *gathering) delay(planned []Planned, round int) (found bool) {
 // scattered reports whether a job is planned to start on more leaf switches than it wants.
 func (p Pool) scattered(j int, planned Planned) bool {
 	job := p.Jobs[j]
-	return job.Leaves > 0 && !job.Fixed && planned.Unfit == "" && len(planned.Nodes) > 0 && p.Switches.leaves(planned.Nodes[0]) > job.Leaves
+	if b := p.Switches.Blocks; b != nil && !job.Fixed && !job.Others && planned.Unfit == "" && len(planned.Nodes) > 0 {
+		leaves := make([]int, len(planned.Nodes[0]))
+		for i, n := range planned.Nodes[0] {
+			leaves[i] = p.Switches.Leaf[n]
+		}
+		return !b.accepts(leaves)
+	}
+	return p.Switches.Blocks == nil && job.Leaves > 0 && !job.Fixed && planned.Unfit == "" && len(planned.Nodes) > 0 && p.Switches.leaves(planned.Nodes[0]) > job.Leaves
 }
 
 // leaves counts the leaf switches of some nodes.
@@ -119,11 +134,20 @@ func (p Pool) gathers(j int, planned []Planned, until int64) int64 {
 		if times++; times > togetherTimes {
 			break
 		}
-		if most := slices.Clone(count); c.at > from && largest(most, p.Jobs[j].Leaves) >= steps[0].Nodes {
+		if c.at > from && p.Switches.room(count, steps[0].Nodes, p.Jobs[j].Leaves) {
 			return c.at
 		}
 	}
 	return until
+}
+
+// room reports whether a job finds some nodes on as few leaves as it wants, or on blocks that Slurm accepts. It gets the
+// number of nodes per leaf.
+func (s *Switches) room(count []int, nodes, leaves int) bool {
+	if s.Blocks != nil {
+		return len(s.Blocks.choices(nodes, count)) > 0
+	}
+	return largest(slices.Clone(count), leaves) >= nodes
 }
 
 // largest adds up the n largest numbers, and sorts the list.

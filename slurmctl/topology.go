@@ -3,6 +3,7 @@ package slurmctl
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -14,7 +15,12 @@ const MaxSwitches = 1 << 14
 // the network.
 type Topology struct {
 	Switches []Switch
-	Blocks   bool // of topology/block: no switches
+	Blocks   bool // these are the base blocks of topology/block, by index
+
+	// BlockSize holds the nodes of a base block that count; 0 before Slurm 24.11. Levels holds of how many base blocks each
+	// larger kind of block is made, ascending.
+	BlockSize int
+	Levels    []int
 }
 
 // Switch is a switch of topology/tree, or a block of topology/block.
@@ -43,7 +49,7 @@ func (c *Client) Topology(ctx context.Context) (Topology, error) {
 }
 
 // parseTopology reads one switch or block per line. A switch has a higher level than the switches below it, so nothing
-// is above itself. Aggregated blocks do not say what is in them, and are left out.
+// is above itself. Slurm prints base blocks first, and then what is made of them.
 func parseTopology(out string) (t Topology, err error) {
 	var levels []int
 	below := map[int][]string{}
@@ -51,10 +57,16 @@ func parseTopology(out string) (t Topology, err error) {
 	nodes := 0
 	for line := range strings.Lines(out) {
 		line = strings.TrimSpace(line)
+		if strings.HasPrefix(line, "AggregatedBlock=") {
+			t.aggregated(line)
+			continue
+		}
 		if !strings.HasPrefix(line, "SwitchName=") && !strings.HasPrefix(line, "BlockName=") {
 			continue
 		}
-		t.Blocks = t.Blocks || strings.HasPrefix(line, "BlockName=")
+		if t.Blocks = t.Blocks || strings.HasPrefix(line, "BlockName="); t.Blocks {
+			t.BlockSize = blockSize(line)
+		}
 		s, level, children, err := parseSwitch(line)
 		if _, twice := at[s.Name]; err == nil && twice {
 			err = fmt.Errorf("it is there twice")
@@ -68,6 +80,12 @@ func parseTopology(out string) (t Topology, err error) {
 		at[s.Name], below[len(t.Switches)] = len(t.Switches), children
 		t.Switches, levels = append(t.Switches, s), append(levels, level)
 	}
+	t.link(below, at, levels)
+	return t, nil
+}
+
+// link notes which switch is above which.
+func (t *Topology) link(below map[int][]string, at map[string]int, levels []int) {
 	for above := range t.Switches {
 		for _, name := range below[above] {
 			if i, ok := at[name]; ok && levels[i] < levels[above] {
@@ -75,7 +93,29 @@ func parseTopology(out string) (t Topology, err error) {
 			}
 		}
 	}
-	return t, nil
+}
+
+// aggregated notes a kind of block. An aggregated block has a power of two of base blocks.
+func (t *Topology) aggregated(line string) {
+	if t.BlockSize == 0 {
+		return
+	}
+	of := blockSize(line) / t.BlockSize
+	if at, known := slices.BinarySearch(t.Levels, of); of > 1 && of&(of-1) == 0 && !known {
+		t.Levels = slices.Insert(t.Levels, at, of)
+	}
+}
+
+// blockSize returns a block's BlockSize, or 0.
+func blockSize(line string) int {
+	for _, field := range strings.Fields(line) {
+		if value, is := strings.CutPrefix(field, "BlockSize="); is {
+			if n, err := strconv.Atoi(value); err == nil && n > 0 && n <= MaxNodes {
+				return n
+			}
+		}
+	}
+	return 0
 }
 
 // parseSwitch reads a line, with the names of the switches below.

@@ -23,7 +23,7 @@ type JobUpdate struct {
 	Dependency   *string // "": none; e.g. "afterok:12", "expand:12"
 	Partition    string
 	NumNodes     int  // of a pending job
-	Switches     int  // of a pending job: start on so many leaf switches, or else at once on more
+	Switches     int  // start on so many leaf switches, or else at once on more
 	Hold         bool // keep a pending job from starting, as scontrol hold does
 
 	// As is the user to run the update as; nil for this process's user. Values set by root or an

@@ -44,7 +44,7 @@ type Job struct {
 	NodeList         []string       // nodes that it must include
 	Exclude          []string
 	Constraint       string // as slurmctl.ParseConstraint reads it
-	Switches         int    // --switches: on how many leaf switches it wants to be; Slurm 22.05 heeds only 1
+	Switches         int    // --switches: the most leaf switches that it wants to be on; 0 for any number
 	SwitchWait       time.Duration
 	Reservation      string
 	Array            int // tasks, from 1 on; 0 for no array

@@ -100,8 +100,8 @@ func (n *network) order(nodes []node, from, required nodeSet, want int) []int {
 	return n.leafByLeaf(list[:first:first], have, pool, want)
 }
 
-// scatters reports whether a job still waits for nodes on one leaf switch, if it could have these. From then on, its time to
-// wait runs. Slurm ignores a wish for several switches.
+// scatters reports whether a job still waits for nodes on few leaf switches, if it could have these. From then on, its time to
+// wait runs (_eval_nodes_topo).
 func (n *network) scatters(j *job, nodes nodeSet, now time.Time) bool {
 	leaves := 0
 	for i, below := range n.below {
@@ -109,13 +109,13 @@ func (n *network) scatters(j *job, nodes nodeSet, now time.Time) bool {
 			leaves++
 		}
 	}
-	if j.Request.Switches != 1 {
+	if j.Request.Switches == 0 {
 		return false
 	}
 	if j.Scattered.IsZero() {
 		j.Scattered = now
 	}
-	return leaves > 1 && now.Sub(j.Scattered) < j.Request.SwitchWait
+	return leaves > j.Request.Switches && now.Sub(j.Scattered) < j.Request.SwitchWait
 }
 
 // top returns the switch below which a job gets its nodes, or -1.

@@ -78,12 +78,11 @@ var treeFeatures = []feature{
 			}
 		}
 	}},
-	{"a job waits for one switch, until an update ends that", func(w *world) {
+	{"a job waits for few switches, until an update ends that", func(w *world) {
 		small, large := w.start(slurmsim.Job{Nodes: 12, NodeList: slices.Concat(numbered(1, 2), numbered(6, 7), numbered(10, 13), numbered(17, 20))}), slurmsim.Job{Nodes: 5, Switches: 1, SwitchWait: 4 * time.Minute}
 		w.until(small, slurmctl.Running)
-		two := w.start(slurmsim.Job{Nodes: 7, Switches: 2, SwitchWait: 4 * time.Minute})
-		w.until(two, slurmctl.Running) // no wish for several switches counts
-		w.is("an update of a running job", w.UpdateJob(w.ctx, two, slurmctl.JobUpdate{Switches: 3}), slurmctl.ErrNotPending)
+		two := w.start(slurmsim.Job{Nodes: 7, Switches: 4, SwitchWait: 4 * time.Minute})
+		w.until(two, slurmctl.Running)
 		w.must(w.Cancel(w.ctx, two))
 		one := w.start(large)
 		w.stays(one, slurmctl.Pending)

@@ -64,7 +64,7 @@ func mayUpdate(c *Cluster, j *job, u *slurmctl.JobUpdate) error {
 	if j.Ended() || j.State == slurmctl.Completing {
 		return refusal("Job has already finished")
 	}
-	pendingOnly := u.StartNow || !u.StartTime.IsZero() || u.NumNodes > 0 || u.Partition != "" || u.Switches > 0 || u.Hold
+	pendingOnly := u.StartNow || !u.StartTime.IsZero() || u.NumNodes > 0 || u.Partition != "" || u.Hold
 	if pendingOnly && j.State != slurmctl.Pending {
 		return refusal("Job is no longer pending execution")
 	}

@@ -260,7 +260,7 @@ func (g *growth) keep(ctx context.Context, brought []slurmctl.Job) error {
 		held = append(held, msg.Part{ID: k.ID, Step: g.Step, Nodes: k.NodeList})
 	}
 	g.Grown.Expanders, g.After = nil, held
-	if g.Stays = g.StaysInHold && g.Hold != ""; !g.Stays {
+	if g.Stays = g.StaysInHold && g.Hold != ""; !g.Stays && !g.More {
 		g.release(ctx)
 	}
 	return nil

@@ -204,7 +204,10 @@ func bring(c *state.Core, j *state.Job, step int, nodes []string) {
 		return
 	}
 	j.WaitsFor(state.Reason{Kind: state.WhyGrows, Nodes: len(nodes)})
-	g := msg.Grow{Base: j.BaseID(), As: j.UID, Own: j.Mode.AsksJob, ByJob: byJob, Merge: j.Mode.MergesGrowths,
+	part := slurm.FirstPart(c, c.Snapshot, nodes)
+	more := len(part) < len(nodes)
+	nodes = part
+	g := msg.Grow{More: more, Base: j.BaseID(), As: j.UID, Own: j.Mode.AsksJob, ByJob: byJob, Merge: j.Mode.MergesGrowths,
 		NeedsDBD: slurmctl.ResizeNeedsSlurmdbd(c.SlurmConfig), Name: hold.NextName(c, j, step).String(), Step: step, Nodes: nodes,
 		Held: slices.Clone(j.Held), StaysInHold: j.Mode.StaysInHold, StepMgr: j.Mode.WaitsForPrologs, Expanders: slices.Clone(j.Expanders), Moved: adopt.PluginMoves(c)}
 	if r, ok := hold.HoldFor(c, j, step); ok && len(msg.Without(nodes, r.Nodes)) == 0 {

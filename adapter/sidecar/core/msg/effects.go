@@ -113,6 +113,7 @@ type (
 		ByJob       bool   // a process of the job submits the expander
 		Opens       bool   // only open the hold, so that it can
 		Refusal     string // why Slurm did not grant it, as that process reports
+		More        bool   // others bring further nodes from the hold after these
 		Merge       bool   // into the base job; otherwise the expander stays as a companion
 		NeedsDBD    bool   // for a merge
 		Name        string // of the expander

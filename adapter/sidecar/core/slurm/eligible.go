@@ -120,6 +120,7 @@ func findEligible(s *state.Snapshot, r *slurmctl.Job, gres []slurmctl.GRES) stat
 		}
 		nodes = append(nodes, i)
 	}
+	nodes = inBlocks(s, nodes)
 	return state.Eligibility{Nodes: nodes, Choices: alternatives(s, nodes, constraint.Alternatives())}
 }
 

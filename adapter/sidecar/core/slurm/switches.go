@@ -22,6 +22,9 @@ func TakeTopology(c *state.Core, in *msg.Observation) {
 
 // WatchLayout has the topology read again if there are other nodes than before.
 func WatchLayout(c *state.Core, s *state.Snapshot) {
+	if c.Topology.Blocks {
+		allSwitches(c.Topology, s)
+	}
 	if c.Snapshot != nil && s.Layout != c.Snapshot.Layout && c.SlurmConfig.HasTopology() {
 		c.ConfigRead = time.Time{}
 	}
@@ -31,7 +34,7 @@ func WatchLayout(c *state.Core, s *state.Snapshot) {
 // if neither tells one node from another.
 func SwitchesOf(c *state.Core, s *state.Snapshot, pool []int) *planner.Switches {
 	all := allSwitches(c.Topology, s)
-	here := &planner.Switches{Above: all.Above, Leaf: make([]int, len(pool)), Weight: make([]int, len(pool))}
+	here := &planner.Switches{Blocks: all.Blocks, Above: all.Above, Leaf: make([]int, len(pool)), Weight: make([]int, len(pool))}
 	differ := false
 	for i, n := range pool {
 		here.Leaf[i], here.Weight[i] = all.Leaf[n], all.Weight[n]
@@ -78,9 +81,59 @@ func allSwitches(t slurmctl.Topology, s *state.Snapshot) *planner.Switches {
 			}
 		}
 	}
+	if t.Blocks {
+		all.Blocks = blocksOf(t)
+	}
 	for i := range s.Nodes {
 		all.Weight[i] = s.Nodes[i].Weight
 	}
 	s.Switches = all
 	return all
+}
+
+// blocksOf returns the site's blocks. Slurm before 24.11 does not say how many nodes of a block count: then, the smallest one
+// does.
+func blocksOf(t slurmctl.Topology) *planner.Blocks {
+	b := &planner.Blocks{Count: len(t.Switches), Size: t.BlockSize, Levels: append([]int{1}, t.Levels...)}
+	for _, block := range t.Switches {
+		if t.BlockSize == 0 && (b.Size == 0 || len(block.Nodes) < b.Size) {
+			b.Size = len(block.Nodes)
+		}
+	}
+	b.Size = max(b.Size, 1)
+	return b
+}
+
+// inBlocks leaves out the nodes outside of all blocks if some are in blocks: Slurm uses these only for a job that may have
+// no others.
+func inBlocks(s *state.Snapshot, nodes []int) []int {
+	if s.Switches == nil || s.Switches.Blocks == nil {
+		return nodes
+	}
+	outside := func(n int) bool { return s.Switches.Leaf[n] >= s.Switches.Blocks.Count }
+	if inside := slices.DeleteFunc(slices.Clone(nodes), outside); len(inside) > 0 {
+		return inside
+	}
+	return nodes
+}
+
+// FirstPart returns the nodes of a growth that one job can bring: all, or on a site with blocks those of the block that has
+// the most of them. The others come after these.
+func FirstPart(c *state.Core, s *state.Snapshot, nodes []string) []string {
+	if !c.Topology.Blocks {
+		return nodes
+	}
+	all, of := allSwitches(c.Topology, s), map[int][]string{}
+	first := -1
+	for _, name := range nodes {
+		n, known := s.Index[name]
+		if !known {
+			return nodes
+		}
+		leaf := all.Leaf[n]
+		if of[leaf] = append(of[leaf], name); first < 0 || len(of[leaf]) > len(of[first]) {
+			first = leaf
+		}
+	}
+	return of[first]
 }

@@ -2,6 +2,7 @@ package slurm
 
 import (
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -30,5 +31,26 @@ func TestSwitches(t *testing.T) {
 	NearFirst(b.Core, b.Seen, []string{"n4"}, names)
 	if want := []string{"n4", "n5", "n6", "n7", "n1", "n2"}; !slices.Equal(names, want) {
 		t.Errorf("%v, want %v", names, want)
+	}
+}
+
+// TestInBlocks: n7 and n8 are outside of all blocks.
+func TestInBlocks(t *testing.T) {
+	b := statetest.New(t, 8)
+	b.Core.Topology = slurmctl.Topology{Blocks: true, Switches: []slurmctl.Switch{{Name: "a", Above: -1, Nodes: statetest.Names(1, 3)}, {Name: "b", Above: -1, Nodes: statetest.Names(4, 6)}}}
+	WatchLayout(b.Core, b.Seen)
+	if got := b.Seen.Switches.Blocks; got == nil || got.Count != 2 || got.Size != 3 {
+		t.Errorf("%+v", got)
+	}
+	if got := inBlocks(b.Seen, []int{1, 3, 6}); !slices.Equal(got, []int{1, 3}) {
+		t.Errorf("%v", got)
+	}
+	if got := inBlocks(b.Seen, []int{6, 7}); !slices.Equal(got, []int{6, 7}) {
+		t.Errorf("outside: %v", got)
+	}
+	for want, nodes := range map[string][]string{"n4 n6": {"n1", "n4", "n6"}, "n1": {"n1"}, "n1 n2": {"n1", "n2", "n4"}, "n1 n9": {"n1", "n9"}} {
+		if got := strings.Join(FirstPart(b.Core, b.Seen, nodes), " "); got != want {
+			t.Errorf("of %v first %s", nodes, got)
+		}
 	}
 }
