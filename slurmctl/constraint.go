@@ -71,6 +71,9 @@ func parseConstraint(rest string) (c Constraint, err error) {
 	if strings.Contains(rest, "*") {
 		return c, errFeatureNeed
 	}
+	if strings.Count(rest, "[") > 1 {
+		return c, errConstraint
+	}
 	for or := false; ; {
 		switch {
 		case rest == "":
@@ -120,8 +123,6 @@ func enclosed(text, end string) (inside, rest string, err error) {
 func (c *Constraint) setEither(inside string, or bool) error {
 	names := strings.Split(inside, "|")
 	switch {
-	case c.either != nil:
-		return errConstraint
 	case strings.ContainsAny(inside, "&,()"):
 		return errInBrackets
 	case len(names) > MostAlternatives:

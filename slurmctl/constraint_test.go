@@ -116,7 +116,7 @@ func TestParseConstraint(t *testing.T) {
 		"a*2": "numbers of nodes", "[rack1*2&rack2*4]": "numbers of nodes", "[a|b*2]": "numbers of nodes",
 		"[(a&b)|c]": "in brackets", "[a&b]": "in brackets", "[a|(b)]": "in brackets",
 		"[a|b]|c": "joined to the other features by &", "c|[a|b]": "joined to the other features by &",
-		"[a|b]&[b|c]": "only features", "((a))": "only features", "(a": "only features", "a)": "only features", "[a": "only features", "a]": "only features",
+		"[a|b]&[b|c]": "only features", "[a]&[b|c]": "only features", "((a))": "only features", "(a": "only features", "a)": "only features", "[a": "only features", "a]": "only features",
 		"()": "only features", "[]": "only features", "[a|]": "only features", "(a|)": "only features", "(a)b": "only features", "a(b)": "only features",
 		"[a]b": "only features", "a[b]": "only features", "([a|b])": "only features",
 		"a||b": "only features", "a,,b": "only features", "|a": "only features", "&": "only features", ",": "only features", "a b": "only features", "a|&": "only features",

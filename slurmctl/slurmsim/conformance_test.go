@@ -110,6 +110,7 @@ var sites = []site{
 	{"few pings", pingFeatures, slurmsim.Options{}, func(t *testing.T) *slurmtest.Cluster {
 		return slurmtest.Start(t, slurmtest.Options{ExtraConf: "SlurmdTimeout=3000"})
 	}},
+	{"racks", constraintFeatures, rackModel, rackCluster},
 	{"tree", treeFeatures, treeModel, treeCluster},
 	{"stepmgr", stepMgrFeatures, stepMgrModel, stepMgrCluster},
 }
@@ -265,6 +266,9 @@ func arguments(j slurmsim.Job) []string {
 	}
 	if len(j.NodeList) > 0 {
 		add("--nodelist=%s", strings.Join(j.NodeList, ","))
+	}
+	if j.Constraint != "" {
+		add("--constraint=%s", j.Constraint)
 	}
 	if len(j.Exclude) > 0 {
 		add("--exclude=%s", strings.Join(j.Exclude, ","))

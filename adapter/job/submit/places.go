@@ -23,7 +23,7 @@ func (p place) why() string {
 }
 
 // places returns the partitions that the options name, or the default one, with the nodes that
-// --exclude, --constraint, and the resources wanted leave. It leaves unknown names to sbatch.
+// --exclude, --nodelist, --constraint, and the resources wanted leave. It leaves unknown names to sbatch.
 func (l layers) places(nodes []slurmctl.Node, partitions []slurmctl.Partition, wanted gres) ([]place, error) {
 	excluded, err := l.nodeNames("exclude")
 	if err != nil {
@@ -33,15 +33,22 @@ func (l layers) places(nodes []slurmctl.Node, partitions []slurmctl.Partition, w
 	if err != nil {
 		return nil, err
 	}
+	listed, err := l.nodeNames("nodelist")
+	if err != nil {
+		return nil, err
+	}
 	allowed := map[string]slurmctl.Node{}
 	for _, n := range nodes {
-		if constraint.Met(n.Features) && wanted.onNode(n) && !slices.Contains(excluded, n.Name) {
+		if constraint.Met(n.Features) && wanted.onNode(n) && !slices.Contains(excluded, n.Name) && (listed == nil || slices.Contains(listed, n.Name)) {
 			allowed[n.Name] = n
 		}
 	}
 	with := ""
 	if len(wanted.perNode) > 0 {
 		with = " with " + slurmctl.JoinGRES(wanted.perNode)
+	}
+	if listed != nil {
+		with += " of --nodelist"
 	}
 	if constraint.Alternatives() != nil {
 		with += ", all of the same alternative of --constraint=" + l.value("constraint")

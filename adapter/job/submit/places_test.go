@@ -26,6 +26,9 @@ func TestPlaces(t *testing.T) {
 		"-C (rack1|rack2)&big job.sh":    "partition main has 2 for this job",
 		"--gres=gpu:3 job.sh":            "partition main has 1 for this job with gpu:3",
 		"-G 4 job.sh":                    "partition main has 2 for this job with gpu:2",
+		"-w n[2-4] job.sh":               "partition main has 2 for this job of --nodelist",
+		"-w n[1-3] -x n2 -C big job.sh":  "partition main has 2 for this job of --nodelist",
+		"-w n[1-2] -C [rack1|rack2]&big": "partition main has 1 for this job of --nodelist, all of the same alternative of --constraint=[rack1|rack2]&big",
 		"-x n[1 job.sh":                  "error",
 	} {
 		r, err := build("--profile=2@10m "+words, "")
