@@ -36,8 +36,8 @@ func (j *Job) Task() (number uint32, is bool) {
 	return uint32(n), err == nil
 }
 
-// WaitingTasks returns the tasks of an array's record as Slurm's commands take them, e.g. "4-9,12". It reports whether
-// these are all of them. The text is "" if the record stands for no array.
+// WaitingTasks returns the tasks of an array's record, e.g. "4-9,12" or "0-98:2". It reports whether these are all of
+// them. The text is "" if the record stands for no array.
 func (j *Job) WaitingTasks() (text string, all bool) {
 	_, text, is := strings.Cut(j.Display, "_")
 	if !is {
@@ -48,7 +48,7 @@ func (j *Job) WaitingTasks() (text string, all bool) {
 	return short, !cut
 }
 
-// FirstTasks returns the first n tasks of a text such as "4-9,12".
+// FirstTasks returns the first n tasks of a text such as "4-9,12" or "0-98:2", as UpdateTasks takes them.
 func FirstTasks(text string, n int) (string, error) {
 	var parts []string
 	for part := range strings.SplitSeq(text, ",") {
@@ -61,19 +61,22 @@ func FirstTasks(text string, n int) (string, error) {
 		}
 		took := min(uint64(n), (high-low)/by+1)
 		n -= int(took)
-		parts = append(parts, formatTasks(low, low+(took-1)*by, by))
+		if by > 1 { // scontrol update takes no steps
+			for ; took > 0; took-- {
+				parts, low = append(parts, strconv.FormatUint(low, 10)), low+by
+			}
+			continue
+		}
+		parts = append(parts, formatTasks(low, low+took-1))
 	}
 	return strings.Join(parts, ","), nil
 }
 
-func formatTasks(low, high, by uint64) string {
-	switch {
-	case low == high:
+func formatTasks(low, high uint64) string {
+	if low == high {
 		return strconv.FormatUint(low, 10)
-	case by == 1:
-		return fmt.Sprintf("%d-%d", low, high)
 	}
-	return fmt.Sprintf("%d-%d:%d", low, high, by)
+	return fmt.Sprintf("%d-%d", low, high)
 }
 
 // taskRange reads a part of an array's tasks: "7", "2-200", "5-9:2".
@@ -154,7 +157,7 @@ func (c *Client) name(id JobID) string {
 	return formatID(id)
 }
 
-var tasksPattern = pattern(`^[0-9][0-9,:-]*$`)
+var tasksPattern = pattern(`^[0-9][0-9,-]*$`)
 
 // UpdateTasks changes tasks of an array, e.g. "1-32". Those in the array's record get records of their own, unless they
 // are all of that record's tasks: then it changes the record. Tasks that do not exist are an error, and others are

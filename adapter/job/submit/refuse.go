@@ -12,7 +12,6 @@ import (
 
 // refusals lists the options that an evolving job cannot have, with the remedy.
 var refusals = map[string]string{
-	"array":                "job arrays cannot be planned yet: submit each task with evosbatch",
 	"gpus-per-socket":      "GPUs per socket cannot be planned yet: give --gpus-per-node",
 	"ntasks-per-gpu":       "tasks per GPU cannot be planned yet: give --ntasks-per-node",
 	"ntasks-per-tres":      "tasks per GPU cannot be planned yet: give --ntasks-per-node",

@@ -123,8 +123,9 @@ func TestRefusals(t *testing.T) {
 		{"--drive=fast --profile=1@1m job.sh", "", `invalid drive mode "fast"`},
 		{"-N4 --profile=2@1m job.sh", "", "--nodes=4: the profile says the nodes, 2 in the first step"},
 		{"--profile=2@1m job.sh", "#SBATCH --nodes=1-4", "--nodes=1-4 (job.sh, line 1): the profile says the nodes"},
-		{"--profile=2@1m job.sh", "#SBATCH --array=1-4", "--array=1-4 (job.sh, line 1): job arrays cannot be planned yet"},
-		{"--profile=2@1m -a 1-4 job.sh", "", "--array=1-4: job arrays"},
+		{"--profile=2@1m --drive=chain job.sh", "#SBATCH --array=1-4", "--array=1-4 (job.sh, line 1): a chain cannot be an array: its steps are jobs of their own"},
+		{"--profile=2@1m -a 1-4 job.sh", "#EVO --drive=chain", "--array=1-4: a chain cannot be an array"},
+		{"--profile=2@1m --array=1-4 -J " + strings.Repeat("x", 1001) + " job.sh", "", ": the name of an array has at most 1000 bytes"},
 		{"--profile=2@1m --gres=gpu;1 job.sh", "", "--gres=gpu;1: generic resource \"gpu;1\" is not understood"},
 		{"--profile=2@1m -G1 job.sh", "", "--gpus=1: does not divide by the 2 nodes of the first step: give --gpus-per-node"},
 		{"--profile=2@1m --gpus=4 --gpus-per-node=1 job.sh", "", "--gpus=4: is not what the nodes of the first step have by the other options: leave it out"},
@@ -160,6 +161,9 @@ func TestRefusals(t *testing.T) {
 		if err == nil || !strings.Contains(err.Error(), c.reason) {
 			t.Errorf("%.80q with %.80q: %v, want %q", c.words, c.script, err, c.reason)
 		}
+	}
+	if _, err := build("--array=0-999999%100 --profile=2@1m,3@1m job.sh", "#SBATCH -J work"); err != nil {
+		t.Errorf("an array: %v", err)
 	}
 	if _, err := build("-n 2 --exclusive -N2 --begin=now-1hour --profile=2@1m job.sh", "#SBATCH --exclusive=exclusive"); err != nil {
 		t.Errorf("options that agree with the profile: %v", err)

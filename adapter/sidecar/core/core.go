@@ -70,6 +70,7 @@ func cycle(c *state.Core, s *state.Snapshot) {
 	hold.WatchPower(c, s)
 	adopt.Doubt(c, s)
 	adopt.Adopt(c, s)
+	adopt.Unfold(c, s)
 	adopt.LeaveRefused(c, s)
 	adopt.LearnAll(c, s)
 	follow.Follow(c, s)
@@ -244,6 +245,7 @@ var settleBy = [state.NumberOfKinds]func(c *state.Core, j *state.Job, p *state.P
 	state.KindReconfigure:  act.SettleReconfigure,
 	state.KindContact:      act.SettleContact,
 	state.KindLeave:        adopt.SettleLeave,
+	state.KindUnfold:       adopt.SettleUnfold,
 	state.KindPowerUp:      hold.SettlePowerUp,
 	state.KindKeepUp:       hold.SettleKeepUp,
 	state.KindReadyLink:    act.SettleReadyLink,

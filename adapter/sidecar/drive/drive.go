@@ -37,6 +37,7 @@ type Slurm interface {
 	Merge(context.Context, slurmctl.JobID) error
 	Shrink(context.Context, slurmctl.JobID, []string) error
 	UpdateJob(context.Context, slurmctl.JobID, slurmctl.JobUpdate) error
+	UpdateTasks(context.Context, slurmctl.JobID, string, slurmctl.JobUpdate) error
 	Cancel(context.Context, ...slurmctl.JobID) error
 	Complete(context.Context, ...slurmctl.JobID) error
 	CancelAs(context.Context, *slurmctl.User, ...slurmctl.JobID) error
@@ -118,6 +119,15 @@ func (d *Driver) Run(ctx, polls context.Context, t msg.Task) (result any, err er
 			c.Change.As = u
 		}
 		return nil, d.Slurm.UpdateJob(ctx, c.Job, c.Change)
+	case msg.Unfold:
+		var err error
+		if c.RestName != "" {
+			err = d.Slurm.UpdateJob(ctx, c.Array, slurmctl.JobUpdate{Name: c.RestName})
+		}
+		if err == nil {
+			err = d.Slurm.UpdateTasks(ctx, c.Array, c.Tasks, slurmctl.JobUpdate{Name: c.Name})
+		}
+		return nil, err
 	case msg.ExtendLimits:
 		for _, p := range c.Parts {
 			if err := d.Slurm.UpdateJob(ctx, p.Job, slurmctl.JobUpdate{TimeLimit: p.Limit}); err != nil {

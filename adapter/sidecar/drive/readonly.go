@@ -47,6 +47,10 @@ func (r readOnly) UpdateJob(context.Context, slurmctl.JobID, slurmctl.JobUpdate)
 	return r.refuse("change a job")
 }
 
+func (r readOnly) UpdateTasks(context.Context, slurmctl.JobID, string, slurmctl.JobUpdate) error {
+	return r.refuse("change tasks of an array")
+}
+
 func (r readOnly) Cancel(context.Context, ...slurmctl.JobID) error { return r.refuse("cancel a job") }
 
 func (r readOnly) Complete(context.Context, ...slurmctl.JobID) error { return r.refuse("end a job") }

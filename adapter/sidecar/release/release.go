@@ -136,7 +136,7 @@ func (s Site) companion(r, base *slurmctl.Job) (Thing, bool) {
 // asks returns what a job asks of Evoslurm, and whether it does: by its marker, also a damaged one, or by its script. A
 // job that was let go and is parked all the same is let go again.
 func (s Site) asks(r *slurmctl.Job) (request.Request, bool) {
-	if r.Heterogenous || r.ArrayTasks > 1 || strings.Contains(r.Display, "_") {
+	if r.Heterogenous {
 		return request.Request{}, false // no sidecar takes such a job
 	}
 	if sp, lost := s.Scripts[r.ID]; lost {

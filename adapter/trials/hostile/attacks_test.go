@@ -151,10 +151,10 @@ for end in '' '#EVO --nonsense=1'; do
 done
 rm -f huge.$$.sh; known $last`
 
-	// arrays and heterogeneous jobs carry markers, which evosbatch would refuse.
+	// arrays have many tasks, and heterogeneous jobs carry markers, which evosbatch would refuse.
 	arrays = `
-sbatch --array=0-400 -N1 --time=1 --begin=now+1hour --job-name=part --output=/dev/null --comment='evo:v2;p=1@1m,2@1m;;' --wrap true || exit
-sbatch --array=0-3 -N1 --time=1 --job-name=part --output=/dev/null --comment='evo:v2;p=1@1m,2@1m;;' --wrap 'exec sleep 20' || exit
+sbatch --array=0-4000 -N1 --time=1 --begin=now+1hour --job-name=task --output=/dev/null --comment='evo:v2;p=1@1m,2@1m;;' --wrap true || exit
+sbatch --array=0-3 -N1 --time=1 --job-name=task --output=/dev/null --comment='evo:v2;p=1@1m,2@1m;;' --wrap 'exec sleep 20' || exit
 sbatch -N1 --time=1 --job-name=part --comment='evo:v2;p=1@1m,2@1m;;' --output=/dev/null : -N1 --job-name=part --comment='evo:v2;p=2@1m,8@1m;;' --wrap 'exec sleep 20' || exit
 tried`
 
@@ -488,10 +488,10 @@ func partsRefused(attack func(context.Context, *field) error) func(context.Conte
 				}
 			}
 			switch {
-			case parts >= 6: // four tasks and two components
+			case parts >= 2: // components
 				return nil
 			case ctx.Err() != nil:
-				return fmt.Errorf("nothing was tried: the sidecar knows %d of 6 parts", parts)
+				return fmt.Errorf("nothing was tried: the sidecar knows %d of 2 parts", parts)
 			}
 		}
 	}

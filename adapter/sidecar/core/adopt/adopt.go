@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/evoslurm/evoslurm/adapter/api"
@@ -126,6 +125,7 @@ func Add(c *state.Core, j *state.Job) {
 func Adopt(c *state.Core, s *state.Snapshot) {
 	clear(c.Coming)
 	c.Links = nil
+	noteArrays(c, s)
 	for r := range inTurns(c, s) {
 		if own, ours := state.ParseHoldName(r.Name); ours && c.ByID[own.Job] != nil && MayBring(c, r, c.ByID[own.Job]) {
 			c.ByID[own.Job].Numbered(own.Attempt)
@@ -163,7 +163,7 @@ func AdoptIfAsked(c *state.Core, s *state.Snapshot, r *slurmctl.Job) {
 	if !asked || refuseDrained(c, r) {
 		return
 	}
-	if err := cmp.Or(oneJob(r), denied(c, r, nil)); err != nil {
+	if err := cmp.Or(oneJob(r, sp), denied(c, r, nil)); err != nil {
 		Refuse(c, r, err)
 		return
 	}
@@ -197,12 +197,12 @@ func AdoptIfAsked(c *state.Core, s *state.Snapshot, r *slurmctl.Job) {
 
 // oneJob returns why a Slurm job that is a part of something larger cannot evolve, or nil. evosbatch
 // rejects such jobs, but a user can write a marker by hand.
-func oneJob(r *slurmctl.Job) error {
-	switch {
-	case r.Heterogenous:
+func oneJob(r *slurmctl.Job, sp request.Request) error {
+	if r.Heterogenous {
 		return errors.New("heterogeneous jobs cannot be planned yet: submit each component with evosbatch")
-	case strings.Contains(r.Display, "_"):
-		return errors.New("job arrays cannot be planned yet: submit each task with evosbatch")
+	}
+	if _, is := r.Task(); is {
+		return arrayOf(sp, r)
 	}
 	return nil
 }
@@ -276,7 +276,7 @@ func adoptJob(c *state.Core, r *slurmctl.Job, sp request.Request, chain []slurmc
 		return err
 	}
 	values := &row.Job{
-		Owned: row.Owned{SlurmID: uint32(r.ID), Submitted: r.SubmitTime, Name: r.Name, User: r.User, UID: r.UID, GID: gid(a),
+		Owned: row.Owned{SlurmID: uint32(r.ID), Submitted: r.SubmitTime, Name: ownName(r), User: r.User, UID: r.UID, GID: gid(a),
 			Account: r.Account, QOS: r.QOS, Partition: r.Partition},
 		Terms: row.Terms{Profile: whole, ExpandLimit: sp.ExpandLimit, Moldable: plan.MoldableOf(sp), Malleable: plan.MalleableOf(sp),
 			Drive: string(drivemode.Chain), Begin: sp.Begin, Claim: sp.MaxNodes, Prefer: sp.Prefer},
@@ -310,6 +310,9 @@ func adoptJob(c *state.Core, r *slurmctl.Job, sp request.Request, chain []slurmc
 			return err
 		}
 		drive, reason = driveFound(c, j, drive, reason)
+		if against := noMergeInArray(c, r); drive == drivemode.Merge && against != "" {
+			drive, reason = drivemode.Companion, against
+		}
 		j.DriveBy(string(drive))
 		why = reason
 	}

@@ -25,16 +25,21 @@ func TestAdopted(t *testing.T) {
 		change  func(b *statetest.Bench, r *slurmctl.Job)
 		want    string // what it is adopted as, or why it is refused; "": neither
 	}{
-		"a marked job":                  {marked, nil, "1@10m,2@10m by merge"},
-		"a companion by its own wish":   {"evo:v2;p=1@10m,2@10m;d=companion;;", nil, "1@10m,2@10m by companion"},
-		"a stock job":                   {"", nil, ""},
-		"a comment of its user":         {"my evo job", nil, ""},
-		"it runs already":               {marked, func(_ *statetest.Bench, r *slurmctl.Job) { r.State, r.NodeList = slurmctl.Running, []string{"n1"} }, "1@10m,2@10m by merge"},
-		"its nodes are coming up":       {marked, func(_ *statetest.Bench, r *slurmctl.Job) { r.State = slurmctl.Configuring }, "1@10m,2@10m by merge"},
-		"it is completing":              {marked, func(_ *statetest.Bench, r *slurmctl.Job) { r.State = slurmctl.Completing }, ""},
-		"it has ended":                  {marked, func(_ *statetest.Bench, r *slurmctl.Job) { r.State = slurmctl.Completed }, ""},
-		"several tasks":                 {marked, func(_ *statetest.Bench, r *slurmctl.Job) { r.ArrayTasks = 2 }, ""},
-		"a task of an array":            {marked, func(_ *statetest.Bench, r *slurmctl.Job) { r.Display = "7_1" }, "refused: job arrays cannot be planned yet: submit each task with evosbatch"},
+		"a marked job":                 {marked, nil, "1@10m,2@10m by merge"},
+		"a companion by its own wish":  {"evo:v2;p=1@10m,2@10m;d=companion;;", nil, "1@10m,2@10m by companion"},
+		"a stock job":                  {"", nil, ""},
+		"a comment of its user":        {"my evo job", nil, ""},
+		"it runs already":              {marked, func(_ *statetest.Bench, r *slurmctl.Job) { r.State, r.NodeList = slurmctl.Running, []string{"n1"} }, "1@10m,2@10m by merge"},
+		"its nodes are coming up":      {marked, func(_ *statetest.Bench, r *slurmctl.Job) { r.State = slurmctl.Configuring }, "1@10m,2@10m by merge"},
+		"it is completing":             {marked, func(_ *statetest.Bench, r *slurmctl.Job) { r.State = slurmctl.Completing }, ""},
+		"it has ended":                 {marked, func(_ *statetest.Bench, r *slurmctl.Job) { r.State = slurmctl.Completed }, ""},
+		"several tasks":                {marked, func(_ *statetest.Bench, r *slurmctl.Job) { r.ArrayTasks = 2 }, ""},
+		"a task of an array":           {marked, func(_ *statetest.Bench, r *slurmctl.Job) { r.Display, r.ArrayJobID = "7_1", 7 }, "1@10m,2@10m by merge"},
+		"the task with the array's ID": {marked, func(_ *statetest.Bench, r *slurmctl.Job) { r.Display, r.ArrayJobID = fmt.Sprintf("%d_1", r.ID), r.ID }, "1@10m,2@10m by companion"},
+		"a task of a limited array": {marked, func(b *statetest.Bench, r *slurmctl.Job) {
+			r.Display, r.ArrayJobID = "7_1", 7
+			b.Arrays[7] = state.Array{Most: 2}
+		}, "1@10m,2@10m by companion"},
 		"of a heterogeneous job":        {marked, func(_ *statetest.Bench, r *slurmctl.Job) { r.Heterogenous = true }, "refused: heterogeneous jobs cannot be planned yet: submit each component with evosbatch"},
 		"a partition without such jobs": {marked, func(b *statetest.Bench, _ *slurmctl.Job) { b.Config.Partitions = []string{"other"} }, ""},
 		"one of its partitions has them": {marked, func(b *statetest.Bench, r *slurmctl.Job) {

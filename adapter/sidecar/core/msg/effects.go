@@ -153,6 +153,13 @@ type (
 		Change slurmctl.JobUpdate
 		As     uint32 // uid of the user in whose name the job is changed; 0 is the sidecar's own
 	}
+	// Unfold gives tasks of an array (see slurmctl.Client.UpdateTasks) records of their own, and a name. The whole array
+	// first gets another name, so that squeue shows the rest apart; "" if it has one.
+	Unfold struct {
+		Array       slurmctl.JobID
+		RestName    string
+		Tasks, Name string
+	}
 	// ExtendLimits raises time limits.
 	ExtendLimits struct{ Parts []Limit }
 	// Signal sends a signal to all processes of some jobs.
@@ -226,6 +233,8 @@ func (Shrink) command() {}
 func (Detach) command() {}
 
 func (Update) command() {}
+
+func (Unfold) command() {}
 
 func (ExtendLimits) command() {}
 

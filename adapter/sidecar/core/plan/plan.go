@@ -35,9 +35,9 @@ func (b *batch) takes(cand *slurm.Candidate) bool {
 func Candidates(c *state.Core, s *state.Snapshot, now int64) []slurm.Candidate {
 	var list []slurm.Candidate
 	lowest := slurm.Turn{math.MaxInt, math.MaxUint64} // turn of the last evolving job
-	over, unread, exceeds := overAccrual(c, s), firstUnread(c, s), Exceeding(c)
+	over, unread, exceeds, under := overAccrual(c, s), firstUnread(c, s), Exceeding(c), underWay(c)
 	for j := range Each(c, c.Active) {
-		if j.State != row.Queued || !plannable(c, s, j, over[j]) {
+		if j.State != row.Queued || !plannable(c, s, j, over[j]) || throttled(c, j, under) {
 			continue
 		}
 		cand, ok := candidateOf(c, s, j, now, unread)

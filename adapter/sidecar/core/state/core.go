@@ -103,12 +103,19 @@ type Jobs struct {
 	Asked   map[slurmctl.JobID]*RequestRead // requests read or being read
 	Unsaved map[*Job]bool                   `codec:"-"` // jobs whose plans must be written
 	Aside   map[slurmctl.JobID]msg.Aside    // jobs whose handling ended the sidecar
+	Arrays  map[slurmctl.JobID]Array        // those that are there
 
 	EventsOf map[uint32]Quota // events that users caused
 	MutedOf  map[uint32]muted // last unwritten events of jobs that are not adopted, by user
 
 	Requests map[slurmctl.JobID]Bounded `codec:"-"` // of jobs that are not adopted
 	Links    *AllLinks                  `codec:"-"` // of this cycle; nil until needed
+}
+
+// Array holds what is known of an array of evolving jobs.
+type Array struct {
+	Again time.Time // when its tasks may get records of their own again, after a failure
+	Most  int       // tasks that may run at once, as its record of several tasks last said; 0: all
 }
 
 // Holds contains our reservations, and those of others.
@@ -147,7 +154,8 @@ func New(site msg.Site, cfg config.Config, strategy msg.Strategy, now time.Time)
 	c := &Core{Site: site, Config: cfg, Now: now, Started: now, Strategy: strategy, Handling: &msg.Handling{},
 		Observed: Observed{Suspect: map[string]time.Time{}, Doubts: map[uint32]int{}, Leaks: map[string]time.Time{}, Shrunk: map[string]Miscount{}, ParksIn: map[ParksKey]bool{}},
 		Jobs: Jobs{ByID: map[slurmctl.JobID]*Job{}, Coming: map[slurmctl.JobID]uint32{}, Refused: map[slurmctl.JobID]Refused{},
-			Known: map[slurmctl.JobID]row.Known{}, Scripts: map[slurmctl.JobID]*Script{}, Asked: map[slurmctl.JobID]*RequestRead{}, Unsaved: map[*Job]bool{}, Aside: map[slurmctl.JobID]msg.Aside{}},
+			Known: map[slurmctl.JobID]row.Known{}, Scripts: map[slurmctl.JobID]*Script{}, Asked: map[slurmctl.JobID]*RequestRead{}, Unsaved: map[*Job]bool{}, Aside: map[slurmctl.JobID]msg.Aside{},
+			Arrays: map[slurmctl.JobID]Array{}},
 		Holds: Holds{Reservations: map[string]slurmctl.Reservation{}, StuckHolds: map[string]slurmctl.Reservation{}, HeldSince: map[string]time.Time{}, HoldNames: map[HoldKey]string{},
 			HoldChanged: map[string]time.Time{}, Ledger: map[string]*Booked{}, Unwilling: map[string]bool{}, Intruders: map[slurmctl.JobID]Intrusion{}, Opened: map[string]Opening{},
 			Delays: delays{Jobs: map[slurmctl.JobID]*HeldUp{}, Distrusted: map[uint32]time.Time{}, Late: map[slurmctl.JobID]*row.Delay{}}},

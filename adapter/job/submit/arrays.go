@@ -1,0 +1,25 @@
+package submit
+
+import (
+	"fmt"
+
+	"github.com/evoslurm/evoslurm/adapter/internal/drivemode"
+)
+
+// longestName is the longest job name of an array, to which the sidecar adds a word for the tasks that wait.
+const longestName = 1000
+
+// checkArray refuses an array whose tasks cannot evolve, each on its own.
+func (r submission) checkArray() error {
+	tasks, is := r.options.last("array")
+	name, named := r.options.last("job-name")
+	switch {
+	case !is:
+		return nil
+	case r.request.Drive == drivemode.Chain:
+		return fmt.Errorf("%s: a chain cannot be an array: its steps are jobs of their own", tasks)
+	case named && len(name.Value) > longestName:
+		return fmt.Errorf("%s: the name of an array has at most %d bytes", name, longestName)
+	}
+	return nil
+}

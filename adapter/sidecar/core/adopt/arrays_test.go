@@ -1,0 +1,100 @@
+package adopt
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/evoslurm/evoslurm/adapter/sidecar/core/state/statetest"
+	"github.com/evoslurm/evoslurm/slurmctl"
+)
+
+// TestUnfold bounds how many tasks of an array get records of their own.
+func TestUnfold(t *testing.T) {
+	const asks = "evo:v2;p=1@10m,3@5m;;"
+	for _, c := range []struct {
+		name string
+		set  func(*statetest.Bench, *slurmctl.Job)
+		want string
+	}{
+		{"the first 32", func(*statetest.Bench, *slurmctl.Job) {}, "{50 work (waiting) 1-32 work}"},
+		{"the rest has its name", func(_ *statetest.Bench, r *slurmctl.Job) { r.Name = "work (waiting)" }, "{50  1-32 work}"},
+		{"a million", func(_ *statetest.Bench, r *slurmctl.Job) { r.Display, r.ArrayTasks = "50_[0-999999]", 1_000_000 }, "{50 work (waiting) 0-31 work}"},
+		{"a cut list", func(_ *statetest.Bench, r *slurmctl.Job) { r.Display, r.ArrayTasks = "50_[1,4,...]", 300_000 }, "{50 work (waiting) 1,4 work}"},
+		{"all but one", func(_ *statetest.Bench, r *slurmctl.Job) { r.Display, r.ArrayTasks = "50_[4,7,9]", 3 }, "{50 work (waiting) 4,7 work}"},
+		{"a limit", func(_ *statetest.Bench, r *slurmctl.Job) { r.Display, r.ArrayLimit = "50_[1-100%3]", 3 }, "{50 work (waiting) 1-3 work}"},
+		{"a limit that is reached", func(b *statetest.Bench, r *slurmctl.Job) {
+			r.Display, r.ArrayLimit = "50_[3-100%2]", 2
+			tasks(b, 2, slurmctl.Running)
+		}, ""},
+		{"31 of the user wait", func(b *statetest.Bench, _ *slurmctl.Job) { tasks(b, 31, slurmctl.Pending) }, "{50 work (waiting) 1 work}"},
+		{"32 of the user wait", func(b *statetest.Bench, _ *slurmctl.Job) { tasks(b, 32, slurmctl.Pending) }, ""},
+		{"40 of the user run", func(b *statetest.Bench, _ *slurmctl.Job) { tasks(b, 40, slurmctl.Running) }, "{50 work (waiting) 1-32 work}"},
+		{"32 of another user wait", func(b *statetest.Bench, r *slurmctl.Job) {
+			tasks(b, 32, slurmctl.Pending)
+			r.UID = 1001
+		}, "{50 work (waiting) 1-32 work}"},
+		{"a task was refused", func(b *statetest.Bench, r *slurmctl.Job) {
+			tasks(b, 1, slurmctl.Pending)
+			b.Seen.ByID[200].ArrayJobID, b.Seen.ByID[200].Display = 50, "50_1"
+			Refuse(b.Core, b.Seen.ByID[200], errors.New("too large"))
+		}, ""},
+		{"tasks of another array were refused", func(b *statetest.Bench, _ *slurmctl.Job) {
+			tasks(b, 32, slurmctl.Pending)
+			for id := range 32 {
+				Refuse(b.Core, b.Seen.ByID[slurmctl.JobID(200+id)], errors.New("too large"))
+			}
+		}, "{50 work (waiting) 1-32 work}"},
+		{"held", func(_ *statetest.Bench, r *slurmctl.Job) { r.Priority = 0 }, ""},
+		{"after another job", func(_ *statetest.Bench, r *slurmctl.Job) { r.Dependency = "afterok:7_*(unfulfilled)" }, ""},
+		{"each after its own", func(_ *statetest.Bench, r *slurmctl.Job) { r.Dependency = "aftercorr:7_*(unfulfilled)" }, "{50 work (waiting) 1-32 work}"},
+		{"a stock job's", func(b *statetest.Bench, r *slurmctl.Job) { r.Comment, r.StartTime = "", b.Now }, ""},
+		{"it failed just now", func(b *statetest.Bench, _ *slurmctl.Job) {
+			Unfold(b.Core, b.Seen)
+			_, p, o := b.Ends(errors.New("no"), nil)
+			SettleUnfold(b.Core, nil, p, o)
+		}, ""},
+		{"a chain", func(_ *statetest.Bench, r *slurmctl.Job) { r.Comment = "evo:v2;p=1@10m,3@5m;d=chain;i=1;;" }, "refused: a chain cannot be an array: its steps are jobs of their own"},
+		{"a name as long as Slurm takes", func(_ *statetest.Bench, r *slurmctl.Job) { r.Name = strings.Repeat("x", 1020) }, "refused: the name of an array has at most 1000 bytes"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			b := statetest.New(t, 4)
+			r := b.Stock(50, 1, 1, time.Hour)
+			r.Name, r.Comment, r.Display, r.ArrayJobID, r.ArrayTasks, r.Reason = "work", asks, "50_[1-100]", 50, 100, "BeginTime"
+			r.StartTime = b.Now.Add(Parked)
+			c.set(b, r)
+			r = b.Seen.ByID[50]
+			b.Tasks()
+			noteArrays(b.Core, b.Seen)
+			Unfold(b.Core, b.Seen)
+			got := strings.Join(b.Tasks(), " ")
+			if in, is := b.Refused[50]; is {
+				got = in.Reason
+			}
+			if got != c.want && !(strings.HasPrefix(c.want, "refused") && strings.HasPrefix(got, c.want)) {
+				t.Errorf("%q, want %q", got, c.want)
+			}
+			if n := len(b.Tasks()); n != 0 {
+				t.Errorf("%d tasks left", n)
+			}
+			if Unfold(b.Core, b.Seen); slices.ContainsFunc(b.Tasks(), func(s string) bool { return strings.HasPrefix(s, "{50") }) {
+				t.Error("it was unfolded again before Slurm answered")
+			}
+		})
+	}
+}
+
+// tasks adds tasks of another array that will be adopted, with IDs from 200 on.
+func tasks(b *statetest.Bench, n int, state slurmctl.JobState) {
+	for i := range n {
+		r := b.Stock(200+i, 1, 1, time.Hour)
+		r.ArrayJobID, r.Display, r.State = 50, fmt.Sprintf("50_%d", 200+i), state
+		if state == slurmctl.Pending {
+			r.ArrayJobID, r.Display = 199, fmt.Sprintf("199_%d", i)
+			b.Coming[r.ID] = r.UID
+		}
+	}
+}
