@@ -306,6 +306,9 @@ func (p *Problem) result(j ProblemJob, planned poolPlan) PlannedJob {
 	profile := j.Profiles[planned.Choice]
 	if j.Molds != nil {
 		r.Choice = j.Molds[planned.Choice]
+		if len(planned.Options) == 0 { // Slurm has refused all others
+			planned.Options = []planner.Option{{Placement: planned.Placement, Fits: true}}
+		}
 		r.Options = p.options(j, planned.Options)
 	}
 	placed := planner.Unpad(planned.Placement, profile, p.Margin)
