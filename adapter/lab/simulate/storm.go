@@ -341,7 +341,7 @@ func (g *storming) malleable(i int) {
 	}
 	var says []string
 	for range 1 + g.IntN(4) {
-		says = append(says, g.pick("all", "all", "none", "mute", "1", "2")+g.pick("", "", "+7s", "+25s", "+90s"))
+		says = append(says, g.pick("all", "all@3m", "none", "mute", "1", "2@2m")+g.pick("", "", "+7s", "+25s", "+90s"))
 	}
 	g.at(g.when(storm/2), "submit malleable%d %s user=%s limit=%dm drive=%s size=%s grace=%ds says=%s", i, strings.Join(profile, ","), g.pick("alice", "bob"),
 		60+g.IntN(60), g.pick("auto", "companion"), sizes, 5+g.IntN(60), strings.Join(says, ","))
