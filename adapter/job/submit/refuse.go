@@ -3,10 +3,12 @@ package submit
 import (
 	"fmt"
 	"maps"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
 
+	"github.com/evoslurm/evoslurm/adapter/internal/legible"
 	"github.com/evoslurm/evoslurm/planner"
 )
 
@@ -58,7 +60,32 @@ func (l layers) refuse(profile planner.Profile) error {
 			}
 		}
 	}
+	if err := l.refuseLicenses(); err != nil {
+		return err
+	}
 	return l.refuseTasks(first)
+}
+
+// mostLicenses is the largest count of a licence.
+const mostLicenses = math.MaxInt32
+
+// refuseLicenses refuses counts of licences that Slurm takes for none: 0, and those that its 32 bits cannot hold
+// (22.05 accepts both). sbatch itself rejects what is no number, and names that it does not know.
+func (l layers) refuseLicenses() error {
+	o, given := l.last("licenses")
+	if !given {
+		return nil
+	}
+	for one := range strings.FieldsFuncSeq(o.Value, func(r rune) bool { return strings.ContainsRune(",;|", r) }) {
+		name, count, counted := strings.Cut(one, ":")
+		if !counted || strings.Trim(count, "0123456789") != "" || count == "" {
+			continue
+		}
+		if n, err := strconv.ParseUint(count, 10, 64); err != nil || n == 0 || n > mostLicenses {
+			return fmt.Errorf("%s: Slurm would take %q for no licence: give a count from 1 to %d", o, legible.Brief(name+":"+count), mostLicenses)
+		}
+	}
+	return nil
 }
 
 // ownCluster reports whether all clusters that apply are this one. Slurm has their names in lower case.

@@ -10,6 +10,7 @@ import (
 	"github.com/evoslurm/evoslurm/adapter/internal/config"
 	"github.com/evoslurm/evoslurm/adapter/internal/drivemode"
 	"github.com/evoslurm/evoslurm/adapter/job/request"
+	"github.com/evoslurm/evoslurm/slurmctl"
 	"github.com/evoslurm/evoslurm/slurmctl/slurmtest"
 )
 
@@ -77,4 +78,46 @@ func (l *lab) verdict(id uint32, words string) {
 		return err
 	})
 	l.cancel(id)
+}
+
+// TestLicenses checks that a job whose licence a stock job has does not hold nodes while it waits, in both drive modes, that
+// it starts once the licence is free, and that what brings its nodes takes no second licence.
+func TestLicenses(t *testing.T) {
+	t.Parallel()
+	l := newLab(t, slurmtest.Options{Accounting: true, PermitJobExpansion: true, ExtraConf: "Licenses=foo:2"},
+		func(c *config.Config) { c.PollInterval = 250 * time.Millisecond })
+	for _, drive := range []drivemode.Mode{drivemode.Merge, drivemode.Companion} {
+		l.run(string(drive), func(l *lab) {
+			stock := l.sbatch(1, "--nodes=1", "--exclusive", "--licenses=foo:1", "--time=5")
+			l.eventually("the stock job runs", func() error {
+				if r, err := l.record(stock); err != nil || r.State != slurmctl.Running {
+					return fmt.Errorf("%s (%v)", r.State, err)
+				}
+				return nil
+			})
+			id := l.submitSpec(request.Request{Drive: drive}, "2@1m,4@1m", "--licenses=foo:2")
+			l.eventually("the job waits for its licence and holds nothing", func() error {
+				j, err := l.Job(l.ctx(), id)
+				if err != nil {
+					return err
+				}
+				all, err := l.slurm.Reservations(l.ctx())
+				if err != nil {
+					return err
+				}
+				if !strings.Contains(j.Reason, "Licenses") || len(all) > 0 {
+					return fmt.Errorf("%q, with %d reservations", j.Reason, len(all))
+				}
+				return nil
+			})
+			l.cancelStock(1, stock)
+			l.running(id, 1)
+			l.has(l.next(id, 1), 4)
+			out, err := l.cluster.Run(l.ctx(), slurmtest.Root, "scontrol", "-o", "show", "lic")
+			if l.must(err); !strings.Contains(string(out), "Used=2") {
+				t.Errorf("licences: %s", out)
+			}
+			l.end(id)
+		})
+	}
 }
