@@ -24,8 +24,8 @@ func (b *Blocks) valid(leaves int) bool {
 	return b.Count > 0 && b.Count <= leaves && b.Size > 0 && !slices.ContainsFunc(b.Levels, func(n int) bool { return n < 1 })
 }
 
-// shape returns of how many base blocks the block is made within which a job of n nodes starts, and on how many smaller
-// blocks of which kind it may be there.
+// shape returns where a job of n nodes starts: within a block made of `whole` base blocks, and there on at most `most` smaller
+// blocks, made of `part` base blocks each.
 func (b *Blocks) shape(n int) (whole, part, most int) {
 	full := (max(n, 1) + b.Size - 1) / b.Size // base blocks
 	need := 1 << bits.Len(uint(full-1))

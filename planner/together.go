@@ -91,7 +91,7 @@ func (g *gathering) delay(planned []Planned, round int) (found bool) {
 // scattered reports whether a job is planned to start on more leaf switches than it wants.
 func (p Pool) scattered(j int, planned Planned) bool {
 	job := p.Jobs[j]
-	if b := p.Switches.Blocks; b != nil && !job.Fixed && !job.Others && planned.Unfit == "" && len(planned.Nodes) > 0 {
+	if b := p.Switches.Blocks; b != nil && !job.Fixed && planned.Unfit == "" && len(planned.Nodes) > 0 {
 		leaves := make([]int, len(planned.Nodes[0]))
 		for i, n := range planned.Nodes[0] {
 			leaves[i] = p.Switches.Leaf[n]
