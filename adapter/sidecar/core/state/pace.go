@@ -14,7 +14,7 @@ type Pace struct {
 	Costs    [PollsCompared]time.Duration // processor time of the latest polls' commands beyond bare ones, latest first
 	Measure  bool                         // the next poll measures a bare command as well
 	Pause    time.Duration                // pause after the poll
-	Debt     time.Duration                // by how much polls came earlier than that, and later ones make up for
+	Debt     time.Duration                // how much earlier than that polls came; later ones make up for it
 	Told     time.Duration                // the pause that the log last reported as long; 0: none is
 	Urgent   bool                         // something due waits for a poll
 	Gated    bool                         // polls are expensive: what can wait does so while the backfill scheduler runs
