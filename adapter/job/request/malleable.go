@@ -227,7 +227,11 @@ func (r *Request) Settle() error {
 	if r.Malleable == nil || r.Profile == nil { // the script holds it
 		return nil
 	}
-	m := *r.Malleable
+	return r.settleSizes(*r.Malleable)
+}
+
+// settleSizes does Settle's work for the bounds of a malleable job whose profile is known.
+func (r *Request) settleSizes(m Malleable) error {
 	switch {
 	case m.Max == nil && m.Sizes == malleable.Any && m.Grace == 0 && m.Speedup == "":
 		r.Malleable = nil
