@@ -25,21 +25,17 @@ func (p place) why() string {
 // places returns the partitions that the options name, or the default one, with the nodes that
 // --exclude, --nodelist, --constraint, and the resources wanted leave. It leaves unknown names to sbatch.
 func (l layers) places(nodes []slurmctl.Node, partitions []slurmctl.Partition, wanted gres) ([]place, error) {
-	excluded, err := l.nodeNames("exclude")
-	if err != nil {
-		return nil, err
-	}
 	constraint, err := l.constraint()
 	if err != nil {
 		return nil, err
 	}
-	listed, err := l.nodeNames("nodelist")
+	listed, mayHave, err := l.mayHave()
 	if err != nil {
 		return nil, err
 	}
 	allowed := map[string]slurmctl.Node{}
 	for _, n := range nodes {
-		if constraint.Met(n.Features) && wanted.onNode(n) && !slices.Contains(excluded, n.Name) && (listed == nil || slices.Contains(listed, n.Name)) {
+		if constraint.Met(n.Features) && wanted.onNode(n) && mayHave(n.Name) {
 			allowed[n.Name] = n
 		}
 	}
@@ -47,7 +43,7 @@ func (l layers) places(nodes []slurmctl.Node, partitions []slurmctl.Partition, w
 	if len(wanted.perNode) > 0 {
 		with = " with " + slurmctl.JoinGRES(wanted.perNode)
 	}
-	if listed != nil {
+	if listed {
 		with += " of --nodelist"
 	}
 	if constraint.Alternatives() != nil {
@@ -68,6 +64,18 @@ func (l layers) places(nodes []slurmctl.Node, partitions []slurmctl.Partition, w
 		found = append(found, place{p, may, usable, why})
 	}
 	return found, nil
+}
+
+// mayHave returns which nodes --exclude and --nodelist leave to the job, and whether there is a --nodelist.
+func (l layers) mayHave() (listed bool, allows func(node string) bool, err error) {
+	excluded, err := l.nodeNames("exclude")
+	if err != nil {
+		return false, nil, err
+	}
+	list, err := l.nodeNames("nodelist")
+	return list != nil, func(node string) bool {
+		return !slices.Contains(excluded, node) && (list == nil || slices.Contains(list, node))
+	}, err
 }
 
 // together returns the largest number of nodes that have the same one of some features, or how many there are without features.

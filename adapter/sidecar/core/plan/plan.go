@@ -222,17 +222,20 @@ func StockCandidates(c *state.Core, s *state.Snapshot, now int64, lowest slurm.T
 		} else {
 			count *= max(r.ArrayTasks, 1)
 		}
-		most := len(nodes)
-		for i, one := range choices {
-			if i == 0 || len(one) < most {
-				most = len(one)
-			}
-		}
-		count = min(max(count, 1), most)
+		count = min(max(count, 1), fewest(nodes, choices))
 		list = append(list, slurm.Candidate{Record: r, Turn: its, Nodes: nodes, Choices: choices, Profile: planner.Profile{{Duration: max(limit, 1), Nodes: count}}, Earliest: now, Rank: slurm.RankOf(c, r)})
 	}
 	slices.SortStableFunc(list, MoreUrgent)
 	return list
+}
+
+// fewest returns the length of the shortest choice, or of all nodes if there is no choice.
+func fewest(nodes []int, choices [][]int) int {
+	least := len(nodes)
+	for _, one := range choices { // each is a part of the nodes
+		least = min(least, len(one))
+	}
+	return least
 }
 
 // ShareOut sorts a list before it is cut to `most` jobs: the most urgent first. If the list is longer, it puts the
