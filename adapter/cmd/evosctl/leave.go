@@ -19,8 +19,9 @@ func leaveNodes(ctx context.Context, client *api.Client, job uint32, leaving []s
 	if err != nil {
 		return err
 	}
-	own := os.Getenv("SLURM_JOB_ID") + "." + os.Getenv("SLURM_STEP_ID")
-	left, err := injob.Leave(ctx, &slurmctl.Client{}, has, leaving, signal, own, deadline)
+	slurm := &slurmctl.Client{}
+	own := injob.SeeOwnTask(slurm, os.Getenv) + "." + os.Getenv("SLURM_STEP_ID")
+	left, err := injob.Leave(ctx, slurm, has, leaving, signal, own, deadline)
 	if err == nil && len(left) > 0 && ctx.Err() == nil {
 		say("%s: still there after SIG%s; they are killed with their nodes", strings.Join(left, ", "), signal)
 	}

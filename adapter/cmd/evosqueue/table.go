@@ -20,7 +20,7 @@ type column struct {
 }
 
 var (
-	idColumn   = column{"JOBID", true, func(j api.Job, _ time.Time) string { return strconv.FormatUint(uint64(j.ID), 10) }}
+	idColumn   = column{"JOBID", true, func(j api.Job, _ time.Time) string { return j.Label() }}
 	userColumn = column{"USER", false, func(j api.Job, _ time.Time) string { return j.User }}
 	stepColumn = column{"STEP", false, func(j api.Job, _ time.Time) string { return fmt.Sprintf("%d/%d", j.Step, j.Steps) }}
 	nextColumn = column{"NEXT", false, func(j api.Job, now time.Time) string { return next(j, now) }}

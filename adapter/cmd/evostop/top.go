@@ -446,7 +446,12 @@ func (t *top) cancel(page string) {
 		return
 	}
 	j := t.seen.jobs[i]
-	t.question(tview.Escape(t.printable(fmt.Sprintf("cancel job %d, %s of %s? y or n: ", j.ID, legible.Cut(j.Name, 16, "+"), j.User))), func(text string) string {
+	if k, ok := t.slurm.(interface {
+		SeeTask(id, array slurmctl.JobID, number uint32)
+	}); ok && j.Array != 0 {
+		k.SeeTask(slurmctl.JobID(j.ID), slurmctl.JobID(j.Array), j.ArrayTask)
+	}
+	t.question(tview.Escape(t.printable(fmt.Sprintf("cancel job %s, %s of %s? y or n: ", j.Label(), legible.Cut(j.Name, 16, "+"), j.User))), func(text string) string {
 		switch strings.ToLower(strings.TrimSpace(text)) {
 		case "y", "yes":
 		case "n", "no", "":

@@ -125,7 +125,9 @@ func Main(program, version string, args []string) int {
 	c := Command{Allocation: a, Args: args, Environ: os.Environ(), Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr}
 	var status int
 	if parsed.has("follow") {
-		status, err = c.Follow(context.Background(), client, client.Address(), &slurmctl.Client{}, signals)
+		slurm := &slurmctl.Client{}
+		SeeOwnTask(slurm, os.Getenv)
+		status, err = c.Follow(context.Background(), client, client.Address(), slurm, signals)
 	} else {
 		status, err = c.Run(context.Background(), signals)
 	}

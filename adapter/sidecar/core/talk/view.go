@@ -160,6 +160,9 @@ func Describe(c *state.Core, j *state.Job) api.Job {
 		Reason: c.Why(j), EndState: j.EndState, Drive: j.Drive, Claim: j.Claim, ExpandLimit: plan.ExpandLimit(c, j).String(), Profile: profileText(j),
 		Step: j.Step, Steps: len(j.Profile), Nodes: len(nodes), NodeList: slurmctl.CompressNodes(nodes), Priority: j.Priority,
 		Submit: j.Submitted, Start: j.Started, End: j.Ended, HeldIdle: j.IdleHeld(), Plan: planSpans(j), Past: []api.Span{}}
+	if n, is := j.Record.Task(); is {
+		a.Array, a.ArrayTask = uint32(j.Record.ArrayJobID), n
+	}
 	for _, p := range j.Past {
 		a.Past = append(a.Past, api.Span{Step: p.Step, Start: p.Start, End: p.End, Nodes: p.Nodes, NodeList: p.NodeList})
 	}
