@@ -38,7 +38,7 @@ func main() {
 }
 
 // tests names what runs on each release.
-const tests = "-test.run=^(TestMatrix|TestMatrixStepMgr|TestModel|TestAccounting|TestRights)$"
+const tests = "-test.run=^(TestMatrix|TestMatrixStepMgr|TestMatrixBlocks|TestModel|TestAccounting|TestRights)$"
 
 // suite lists what -full runs: the packages whose tests use a real Slurm, except two tests of the
 // installation, which mount an overlay: a root is already one.
