@@ -215,7 +215,7 @@ func promisedAgain(c *state.Core, h *state.HeldUp, end int64) bool {
 func slurmOrder(c *state.Core, s *state.Snapshot, now int64, idle int) []slurm.Placed {
 	var list []slurm.Placed
 	fits, of := false, map[uint32]int{}
-	for _, cand := range plan.StockCandidates(c, s, now, slurm.Turn{Tier: math.MinInt}) {
+	for _, cand := range plan.StockCandidates(c, s, now, slurm.Turn{Tier: math.MinInt}, nil) {
 		if of[cand.Record.UID]++; of[cand.Record.UID] > plan.MostOfUser {
 			continue
 		}
@@ -246,6 +246,10 @@ func slurmOrder(c *state.Core, s *state.Snapshot, now int64, idle int) []slurm.P
 // firstTask splits the first task off an array.
 func firstTask(cand slurm.Candidate) (one slurm.Candidate, rest *slurm.Candidate) {
 	tasks, nodes := cand.Record.ArrayTasks, cand.Profile[0].Nodes
+	if tasks > 1 && cand.Record.ArrayLimit > 0 { // of several rounds, the first
+		cand.Profile = slices.Clone(cand.Profile)
+		cand.Profile[0].Duration = plan.TaskSeconds(cand.Record)
+	}
 	if tasks <= 1 || nodes <= max(cand.Record.NumNodes, 1) {
 		return cand, nil
 	}

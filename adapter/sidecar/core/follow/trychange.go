@@ -52,7 +52,10 @@ func AroundOf(c *state.Core, s *state.Snapshot, j *state.Job) func(origin int64)
 			return o.Clone()
 		}
 		o, all := Occupied(c, s, origin, j), Occupied(c, s, origin, nil)
-		list := append(queuedAsPlanned(c, s), plan.StockCandidates(c, s, s.Taken.Unix(), slurm.Turn{plan.TierOf(c, &j.Record, false), j.Priority})...)
+		queued := queuedAsPlanned(c, s)
+		nodes, choices, _ := slurm.PlacesOf(c, s, j)
+		sets := plan.SetsOf(s, append(queued[:len(queued):len(queued)], slurm.Candidate{Nodes: nodes, Choices: choices}))
+		list := append(queued, plan.StockCandidates(c, s, s.Taken.Unix(), slurm.Turn{plan.TierOf(c, &j.Record, false), j.Priority}, sets)...)
 		slices.SortStableFunc(list, plan.MoreUrgent)
 		for _, some := range plan.Batches(s, list) {
 			b := plan.ProblemBatch(c, s, all, some)

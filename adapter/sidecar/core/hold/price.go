@@ -138,7 +138,7 @@ func wantedNodes(c *state.Core, s *state.Snapshot, keepers []keeper) []bool {
 		count, times := cand.Profile[0].Nodes, 1
 		if cand.Job == nil && cand.Record.ArrayTasks > 1 {
 			count = max(cand.Record.NumNodes, 1)
-			times = min(cand.Record.ArrayTasks, len(cand.Nodes)/count)
+			times = min(plan.TasksAtOnce(cand.Record), len(cand.Nodes)/count)
 		}
 		open, held := mayOpen[:0], mayHold[:0]
 		for _, n := range cand.Nodes {
@@ -184,7 +184,7 @@ func othersFrom(c *state.Core, s *state.Snapshot) []int64 {
 // waitingNow lists the jobs that wait for nodes, the most urgent first: stock jobs, and evolving jobs that are
 // planned for later. The list has at most stock_jobs jobs, shared as by plan.ShareOut.
 func waitingNow(c *state.Core, s *state.Snapshot, now int64) []slurm.Candidate {
-	list := plan.StockCandidates(c, s, now, slurm.Turn{})
+	list := plan.StockCandidates(c, s, now, slurm.Turn{}, nil)
 	for _, j := range c.Active {
 		if j.State != row.Queued || j.Kept != nil || len(j.Plan) == 0 || c.ReachedSecond(now, j.Plan[0].Start) || !c.ReachedSecond(now, j.Begin.Unix()) || plan.NotEligible(&j.Record) != "" {
 			continue

@@ -50,11 +50,11 @@ func Candidates(c *state.Core, s *state.Snapshot, now int64) []slurm.Candidate {
 		cand.Exceeds = exceeds[j.UID]
 		list = append(list, cand)
 	}
-	if c.Config.Observes() {
-		lowest = slurm.Turn{Tier: math.MinInt}
-	}
-	if len(list) > 0 || c.Config.Observes() {
-		list = append(list, StockCandidates(c, s, now, lowest)...)
+	switch {
+	case c.Config.Observes():
+		list = append(list, StockCandidates(c, s, now, slurm.Turn{Tier: math.MinInt}, nil)...)
+	case len(list) > 0:
+		list = append(list, StockCandidates(c, s, now, lowest, SetsOf(s, list))...)
 	}
 	slices.SortStableFunc(list, MoreUrgent)
 	list = inTurns(c, withinShares(c, withoutHeldUp(c, Behind(list))), now)
@@ -186,47 +186,6 @@ func Behind(list []slurm.Candidate) []slurm.Candidate {
 // MoreUrgent orders candidates as Slurm does: by their turn, then by submission.
 func MoreUrgent(a, b slurm.Candidate) int {
 	return cmp.Or(b.Turn.Compare(a.Turn), a.Record.SubmitTime.Compare(b.Record.SubmitTime), cmp.Compare(a.Record.ID, b.Record.ID))
-}
-
-// StockCandidates lists pending stock jobs that Slurm would start before the last of the evolving jobs, the most
-// urgent first. The list has at most stock_jobs jobs, shared as by ShareOut.
-func StockCandidates(c *state.Core, s *state.Snapshot, now int64, lowest slurm.Turn) []slurm.Candidate {
-	waiting := make([]slurm.Candidate, 0, min(c.Config.StockJobs, len(s.Jobs)))
-	for i := range s.Jobs {
-		r := &s.Jobs[i]
-		if r.State != slurmctl.Pending || r.Reservation != "" || !slurm.Queues(r) {
-			continue
-		}
-		its := slurm.Turn{TierOf(c, r, true), r.Priority}
-		if its.Compare(lowest) < 0 || c.Owner(r.ID) != nil || IsExpander(c, r) {
-			continue
-		}
-		waiting = append(waiting, slurm.Candidate{Record: r, Turn: its})
-	}
-	ShareOut(waiting, c.Config.StockJobs)
-	list := make([]slurm.Candidate, 0, min(len(waiting), c.Config.StockJobs))
-	for _, w := range waiting {
-		if len(list) == c.Config.StockJobs {
-			break
-		}
-		r, its := w.Record, w.Turn
-		nodes, choices := slurm.StockPlaces(s, r)
-		if len(nodes) == 0 {
-			continue
-		}
-		limit := min(slurm.Seconds(r.TimeLimit)+UntilLook, planner.MaxDuration)
-		count := r.NumNodes
-		if !r.Exclusive && count == 1 { // it shares its node: count whole nodes by CPUs
-			per := max(s.Nodes[nodes[0]].CPUs, 1)
-			count = (r.NumCPUs*r.ArrayTasks + per - 1) / per
-		} else {
-			count *= max(r.ArrayTasks, 1)
-		}
-		count = min(max(count, 1), fewest(nodes, choices))
-		list = append(list, slurm.Candidate{Record: r, Turn: its, Nodes: nodes, Choices: choices, Profile: planner.Profile{{Duration: max(limit, 1), Nodes: count}}, Earliest: now, Rank: slurm.RankOf(c, r)})
-	}
-	slices.SortStableFunc(list, MoreUrgent)
-	return list
 }
 
 // fewest returns the length of the shortest choice, or of all nodes if there is no choice.

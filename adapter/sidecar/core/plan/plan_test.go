@@ -161,7 +161,7 @@ func TestStockCandidates(t *testing.T) {
 				c.change(b, r)
 			}
 			got := ""
-			for _, cand := range StockCandidates(b.Core, b.Seen, b.Now.Unix(), slurm.Turn{Tier: TierOf(b.Core, &j.Record, false), Priority: 50}) {
+			for _, cand := range StockCandidates(b.Core, b.Seen, b.Now.Unix(), slurm.Turn{Tier: TierOf(b.Core, &j.Record, false), Priority: 50}, nil) {
 				if cand.Record.ID == 9 {
 					got = fmt.Sprintf("%d nodes for %d s", cand.Profile[0].Nodes, cand.Profile[0].Duration)
 				}
@@ -181,7 +181,7 @@ func TestShareOut(t *testing.T) {
 		for i := range 62 {
 			b.Stock(i+1, uint64(100-i), 1, time.Hour).UID = map[bool]uint32{true: 1000, false: 2000}[i < 60]
 		}
-		list, of := StockCandidates(b.Core, b.Seen, b.Now.Unix(), slurm.Turn{}), map[uint32]int{}
+		list, of := StockCandidates(b.Core, b.Seen, b.Now.Unix(), slurm.Turn{}, nil), map[uint32]int{}
 		for _, cand := range list {
 			of[cand.Record.UID]++
 		}

@@ -1,0 +1,215 @@
+package plan
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/evoslurm/evoslurm/adapter/sidecar/core/slurm"
+	"github.com/evoslurm/evoslurm/adapter/sidecar/core/state"
+	"github.com/evoslurm/evoslurm/planner"
+	"github.com/evoslurm/evoslurm/slurmctl"
+)
+
+// Sets groups the nodes that evolving jobs want: two jobs want nodes of one set if they can have a node in common,
+// directly or by others in between. Sets have no node in common.
+type Sets struct {
+	of     []int // by node: 1 + a set, which may have become part of another one; 0: no evolving job wants it
+	within []int // by set: the one that it has become part of
+	by     map[string][]int
+	s      *state.Snapshot
+}
+
+// SetsOf returns the sets of nodes that the candidates want.
+func SetsOf(s *state.Snapshot, list []slurm.Candidate) *Sets {
+	t := &Sets{of: make([]int, len(s.Nodes)), by: map[string][]int{}, s: s}
+	type place struct {
+		first *int
+		n     int
+	}
+	known := map[place]bool{} // most jobs of a partition have the same list
+	for i := range list {
+		for _, nodes := range append(list[i].Choices[:len(list[i].Choices):len(list[i].Choices)], list[i].Nodes) {
+			if len(nodes) == 0 || known[place{&nodes[0], len(nodes)}] {
+				continue
+			}
+			known[place{&nodes[0], len(nodes)}] = true
+			t.join(nodes)
+		}
+	}
+	return t
+}
+
+// join makes one set of some nodes and of all sets that have one of them.
+func (t *Sets) join(nodes []int) {
+	set := len(t.within)
+	t.within = append(t.within, set)
+	for _, n := range nodes {
+		if t.of[n] > 0 {
+			t.within[t.last(t.of[n]-1)] = set
+		}
+		t.of[n] = set + 1
+	}
+}
+
+// last returns the set that a set has become part of.
+func (t *Sets) last(set int) int {
+	for t.within[set] != set {
+		t.within[set] = t.within[t.within[set]]
+		set = t.within[set]
+	}
+	return set
+}
+
+// wanted reports whether an evolving job wants one of the nodes.
+func (t *Sets) wanted(nodes []int) bool {
+	return t == nil || slices.ContainsFunc(nodes, func(n int) bool { return t.of[n] > 0 })
+}
+
+// touched returns the sets that a job's partitions have nodes of. Without sets, all nodes count as one.
+func (t *Sets) touched(partitions string) []int {
+	if t == nil {
+		return []int{0}
+	}
+	sets, ok := t.by[partitions]
+	if !ok {
+		for name := range strings.SplitSeq(partitions, ",") {
+			for _, node := range t.s.Partitions[name].Nodes {
+				if n, known := t.s.Index[node]; known && t.of[n] > 0 {
+					if set := t.last(t.of[n] - 1); !slices.Contains(sets, set) {
+						sets = append(sets, set)
+					}
+				}
+			}
+		}
+		t.by[partitions] = sets
+	}
+	return sets
+}
+
+// StockCandidates lists pending stock jobs that Slurm would start before the last of the evolving jobs, the most
+// urgent first: of each of the sets at most stock_jobs, shared as by ShareOut. A job that can have no node of the sets
+// delays no evolving job, and is left out. Without sets (nil), the list has at most stock_jobs jobs in all.
+func StockCandidates(c *state.Core, s *state.Snapshot, now int64, lowest slurm.Turn, sets *Sets) []slurm.Candidate {
+	waiting := stockBySet(c, s, now, lowest, sets)
+	list := make([]slurm.Candidate, 0, min(c.Config.StockJobs*len(waiting), len(s.Jobs)))
+	taken := map[slurmctl.JobID]bool{}
+	for _, all := range waiting {
+		ShareOut(all, c.Config.StockJobs)
+		count := 0
+		for _, cand := range all {
+			if count == c.Config.StockJobs {
+				break
+			}
+			if taken[cand.Record.ID] {
+				count++ // it also wants nodes of another set
+			} else if placed(c, s, &cand) && (sets.wanted(cand.Nodes) || slices.ContainsFunc(cand.Choices, sets.wanted)) {
+				count++
+				taken[cand.Record.ID] = true
+				list = append(list, cand)
+			}
+		}
+	}
+	slices.SortStableFunc(list, MoreUrgent)
+	return list
+}
+
+// stockBySet returns the stock jobs that wait and have no later turn than that, by the sets that their partitions have
+// nodes of.
+func stockBySet(c *state.Core, s *state.Snapshot, now int64, lowest slurm.Turn, sets *Sets) map[int][]slurm.Candidate {
+	waiting := map[int][]slurm.Candidate{}
+	var ends map[slurmctl.JobID]int64
+	for i := range s.Jobs {
+		r := &s.Jobs[i]
+		if r.State != slurmctl.Pending || r.Reservation != "" {
+			continue
+		}
+		earliest := now
+		switch throttled := sets != nil && r.Reason == "JobArrayTaskLimit" && r.Priority > 0; {
+		case throttled:
+			if ends == nil {
+				ends = taskEnds(s)
+			}
+			end, known := ends[r.ArrayJobID]
+			if !known {
+				continue
+			}
+			earliest = c.Since(now, end)
+		case !slurm.Queues(r):
+			continue
+		}
+		touched := sets.touched(r.Partition)
+		if len(touched) == 0 {
+			continue
+		}
+		its := slurm.Turn{TierOf(c, r, true), r.Priority}
+		if its.Compare(lowest) < 0 || c.Owner(r.ID) != nil || IsExpander(c, r) {
+			continue
+		}
+		for _, set := range touched {
+			waiting[set] = append(waiting[set], slurm.Candidate{Record: r, Turn: its, Earliest: earliest})
+		}
+	}
+	return waiting
+}
+
+// placed sets the nodes that a stock job may have, and its profile. It reports whether there are any such nodes.
+func placed(c *state.Core, s *state.Snapshot, cand *slurm.Candidate) bool {
+	r := cand.Record
+	nodes, choices := slurm.StockPlaces(s, r)
+	if len(nodes) == 0 {
+		return false
+	}
+	limit := TaskSeconds(r)
+	tasks, rounds := atOnce(r)
+	if rounds > 1 {
+		limit = min(limit, planner.MaxDuration/rounds) * rounds
+	}
+	count := r.NumNodes
+	if !r.Exclusive && count == 1 { // it shares its node: count whole nodes by CPUs
+		per := max(s.Nodes[nodes[0]].CPUs, 1)
+		count = (r.NumCPUs*tasks + per - 1) / per
+	} else {
+		count *= tasks
+	}
+	count = min(max(count, 1), fewest(nodes, choices))
+	cand.Nodes, cand.Choices, cand.Rank = nodes, choices, slurm.RankOf(c, r)
+	cand.Profile = planner.Profile{{Duration: limit, Nodes: count}}
+	return true
+}
+
+// TasksAtOnce returns how many tasks of an array may run at once.
+func TasksAtOnce(r *slurmctl.Job) int {
+	tasks, _ := atOnce(r)
+	return tasks
+}
+
+// TaskSeconds returns how long a plan gives a task of a stock job.
+func TaskSeconds(r *slurmctl.Job) int64 {
+	return max(min(slurm.Seconds(r.TimeLimit)+UntilLook, planner.MaxDuration), 1)
+}
+
+// taskEnds returns, by array, when the first of its running tasks will end: a further one of an array that is at its
+// throttle may then start.
+func taskEnds(s *state.Snapshot) map[slurmctl.JobID]int64 {
+	ends := map[slurmctl.JobID]int64{}
+	for i := range s.Jobs {
+		r := &s.Jobs[i]
+		if r.State != slurmctl.Running || r.EndTime.IsZero() {
+			continue
+		}
+		if end, known := ends[r.ArrayJobID]; !known || r.EndTime.Unix() < end {
+			ends[r.ArrayJobID] = r.EndTime.Unix()
+		}
+	}
+	return ends
+}
+
+// atOnce returns how many tasks of an array may run at once, by its throttle (--array=…%N), and how many rounds of so
+// many there are.
+func atOnce(r *slurmctl.Job) (tasks int, rounds int64) {
+	tasks = max(r.ArrayTasks, 1)
+	if r.ArrayLimit <= 0 || r.ArrayLimit >= tasks {
+		return tasks, 1
+	}
+	return r.ArrayLimit, int64((tasks + r.ArrayLimit - 1) / r.ArrayLimit)
+}

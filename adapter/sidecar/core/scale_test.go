@@ -1,0 +1,90 @@
+package core
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/evoslurm/evoslurm/adapter/internal/config"
+	"github.com/evoslurm/evoslurm/adapter/sidecar/core/adopt"
+	"github.com/evoslurm/evoslurm/adapter/sidecar/core/msg"
+	"github.com/evoslurm/evoslurm/adapter/sidecar/core/state"
+	"github.com/evoslurm/evoslurm/adapter/sidecar/core/state/statetest"
+	"github.com/evoslurm/evoslurm/adapter/sidecar/store/row"
+	"github.com/evoslurm/evoslurm/planner"
+	"github.com/evoslurm/evoslurm/slurmctl"
+)
+
+// BenchmarkCycle measures a whole cycle of a large site (statetest.LargeSite), from the poll to the decisions that follow
+// from the plan, without Slurm and the database. In still, nothing happens; in end, one stock job has ended early, or
+// is back. first-ms is the first cycle, which plans everything. Figures of its parts: see, plan, decide.
+func BenchmarkCycle(b *testing.B) {
+	for _, name := range []string{"still", "end"} {
+		b.Run(name, func(b *testing.B) {
+			now := time.Now().Truncate(time.Second)
+			c, o, profiles := largeSite(now)
+			var marks []msg.Mark
+			var see, plan, decide time.Duration
+			cycle := func(i int) {
+				b.StopTimer()
+				now = now.Add(time.Second)
+				in := o
+				in.Begun, in.Jobs, in.Nodes = now, slices.Clone(o.Jobs), slices.Clone(o.Nodes)
+				if i > 0 {
+					in.Config = nil
+				}
+				if name == "end" && i%2 == 1 {
+					in.Jobs[0].State = slurmctl.Completing
+				}
+				b.StartTimer()
+				at := time.Now()
+				lap := func(d *time.Duration) { *d, at = *d+time.Since(at), time.Now() }
+				in.Marks = msg.ReadMarks(in.Jobs, marks)
+				marks = in.Marks
+				effects := step(c, now, in)
+				lap(&see)
+				for _, e := range effects {
+					if p, ok := e.(msg.Plan); ok {
+						result := p.Problem.Plan(statetest.NoX())
+						lap(&plan)
+						step(c, now, result)
+						lap(&decide)
+					}
+				}
+				c.Pace.Polling = false
+			}
+			cycle(0)
+			first := see + plan + decide
+			for i := range 3 {
+				cycle(i + 1)
+			}
+			see, plan, decide = 0, 0, 0
+			n := 0
+			before := processorTime()
+			for ; b.Loop(); n++ {
+				cycle(n + 4)
+			}
+			ms := func(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 / float64(n) }
+			b.ReportMetric(float64(first.Milliseconds()), "first-ms")
+			b.ReportMetric(ms(see), "see-ms")
+			b.ReportMetric(ms(plan), "plan-ms")
+			b.ReportMetric(ms(decide), "decide-ms")
+			b.ReportMetric(ms(processorTime()-before), "cpu-ms/op")
+			if c.Snapshot == nil || len(c.Active) != len(profiles) {
+				b.Fatal("nothing is planned")
+			}
+		})
+	}
+}
+
+// largeSite returns a core that has adopted the evolving jobs of statetest.LargeSite.
+func largeSite(now time.Time) (*state.Core, msg.Observation, []planner.Profile) {
+	o, profiles := statetest.LargeSite(now)
+	c := statetest.NewCore(config.Default(), now)
+	for i, p := range profiles {
+		record := o.Jobs[len(o.Jobs)-len(profiles)+i]
+		values := &row.Job{Owned: row.Owned{ID: int64(record.ID), SlurmID: uint32(record.ID), User: record.User, UID: record.UID, Submitted: now}, Terms: row.Terms{Drive: "merge", Profile: p}, Life: row.Life{State: row.Queued}}
+		adopt.Add(c, &state.Job{Job: values, Sight: state.Sight{Record: record}, Adopted: state.Adopted{Asked: &slurmctl.JobRequest{}}})
+	}
+	return c, o, profiles
+}
