@@ -102,6 +102,11 @@ func (k *Client) Topology(ctx context.Context) (slurmctl.Topology, error) {
 	return look(ctx, k, Command{Name: "Topology"}, func() (slurmctl.Topology, error) { return k.cluster.options.Topology, nil })
 }
 
+// Federation does what slurmctl.Client.Federation does.
+func (k *Client) Federation(context.Context) (string, error) {
+	return k.cluster.options.Federation, nil
+}
+
 // Backfill does what slurmctl.Client.Backfill does. The model's scheduler takes no time.
 func (k *Client) Backfill(ctx context.Context) (busy bool, ended time.Time, err error) {
 	ended, err = look(ctx, k, Command{Name: "Backfill"}, func() (time.Time, error) { return k.cluster.Backfill.Ended, nil })

@@ -17,6 +17,8 @@ type Options struct {
 
 	Topology slurmctl.Topology // of topology/tree, in the order of topology.conf; default: none
 
+	Federation string // that the cluster is in
+
 	Partitions []Partition // default "main" with all nodes
 
 	Version            string // reported by Slurm; default 22.05.8, which the model follows, or 24.11.5 with StepMgr

@@ -114,6 +114,8 @@ func (d *doctor) cluster(ctx context.Context) {
 		d.shrinks(sc, level)
 	}
 	d.stepManagers(sc)
+	d.rateLimit(sc)
+	d.federation(ctx, sc)
 	d.priorities(sc)
 	d.accounting(sc)
 	d.companions(ctx, sc)

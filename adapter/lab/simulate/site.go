@@ -40,6 +40,8 @@ func clusterOptions(o *slurmsim.Options, words []string) error {
 			o.Version, err = value, nil
 		case "stepmgr": // every job has a step manager
 			o.StepMgr, err = true, nil
+		case "federation":
+			o.Federation, err = value, nil
 		case "epilog":
 			o.Epilog, err = true, nil
 		case "mem": // MiB of every node, and what a job gets that asks for none

@@ -171,6 +171,7 @@ func observed(c *state.Core, in msg.Observation) {
 	c.MayUpdate(!in.UpdatesNeedAccount)
 	c.Calls, c.CycleCalls = in.Calls, int(in.Calls-c.Calls)
 	follow.Spare(p, &in, c.Config.Slurm.Share, c.Config.PollInterval)
+	follow.KeepToRate(c, in.Commands)
 	follow.NotePause(c)
 	if c.Skew != 0 {
 		for i := range in.Jobs {

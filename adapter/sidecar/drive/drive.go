@@ -17,6 +17,7 @@ import (
 type Slurm interface {
 	Config(context.Context) (slurmctl.Config, error)
 	Topology(context.Context) (slurmctl.Topology, error)
+	Federation(context.Context) (string, error)
 	Nodes(context.Context) ([]slurmctl.Node, []slurmctl.Partition, error)
 	Reservations(context.Context) ([]slurmctl.Reservation, error)
 	Jobs(context.Context) ([]slurmctl.Job, error)

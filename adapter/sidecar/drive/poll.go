@@ -37,6 +37,9 @@ func (d *Driver) Poll(ctx context.Context, l msg.Poll) msg.Observation {
 				o.NoTopology = err
 			}
 			d.backfill.setInterval(cfg.BackfillInterval())
+			if o.Err == nil && cfg.AccountingStorageType() == "slurmdbd" { // no other cluster is in one
+				o.Err = d.federated(ctx)
+			}
 		}
 	}
 	if o.Err == nil && l.Measure {
@@ -50,6 +53,17 @@ func (d *Driver) Poll(ctx context.Context, l msg.Poll) msg.Observation {
 	}
 	o.Lead, o.Calls, o.UpdatesNeedAccount = d.Lead(), d.Slurm.Calls(), d.Slurm.WantsAccount()
 	return o
+}
+
+// federated returns an error if the cluster is in a federation, or if slurmctld does not answer.
+func (d *Driver) federated(ctx context.Context) error {
+	switch name, err := d.Slurm.Federation(ctx); {
+	case errors.Is(err, slurmctl.ErrUnreachable):
+		return err
+	case name != "":
+		return slurmctl.Federated(name)
+	}
+	return nil
 }
 
 // bareCPU returns the processor time of sdiag: it is started, authenticated, and answered like

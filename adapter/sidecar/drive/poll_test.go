@@ -48,3 +48,37 @@ func TestPollTopology(t *testing.T) {
 		}
 	}
 }
+
+// allied is a Slurm that may be in a federation.
+type allied struct {
+	network
+	storage, name string
+	failure       error
+}
+
+func (a allied) Config(context.Context) (slurmctl.Config, error) {
+	return slurmctl.Config{Values: map[string]string{"AccountingStorageType": a.storage}}, nil
+}
+func (a allied) Federation(context.Context) (string, error) { return a.name, a.failure }
+
+// TestPollFederation checks that a cluster in a federation is refused, by the federation's name.
+func TestPollFederation(t *testing.T) {
+	for _, c := range []struct {
+		allied
+		want string
+	}{
+		{allied{storage: "accounting_storage/slurmdbd"}, ""},
+		{allied{storage: "accounting_storage/slurmdbd", name: "north"}, slurmctl.Federated("north").Error()},
+		{allied{storage: "(null)", name: "north"}, ""}, // not asked
+		{allied{storage: "accounting_storage/slurmdbd", failure: slurmctl.ErrUnreachable}, slurmctl.ErrUnreachable.Error()},
+		{allied{storage: "accounting_storage/slurmdbd", failure: slurmctl.ErrUnspecified}, ""}, // perhaps it does not know the question
+	} {
+		got := ""
+		if o := New(c.allied, time.Now).Poll(t.Context(), msg.Poll{Config: true}); o.Err != nil {
+			got = o.Err.Error()
+		}
+		if got != c.want {
+			t.Errorf("%+v: %q, want %q", c.allied, got, c.want)
+		}
+	}
+}

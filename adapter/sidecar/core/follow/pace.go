@@ -59,6 +59,17 @@ func HoldsOn(p *state.Pace) time.Duration {
 	return min(on, MostPause)
 }
 
+// spareRate is which part of what slurmctld's rate limit lets through routine polls leave for what is due.
+const spareRate = 2
+
+// KeepToRate makes the pause long enough for slurmctld's rate limit, if that holds for the sidecar's account.
+func KeepToRate(c *state.Core, commands int) {
+	if !c.Site.Root && c.SlurmConfig.Limits(c.Site.User) {
+		limit, _ := c.SlurmConfig.RateLimit()
+		c.Pace.Pause = min(max(c.Pace.Pause, spareRate*limit.Time(commands)), MostPause)
+	}
+}
+
 // NotePause logs a pause that has become long, or longer, or is no longer so.
 func NotePause(c *state.Core) {
 	p := &c.Pace

@@ -126,3 +126,26 @@ func TestHoldsOn(t *testing.T) {
 		}
 	}
 }
+
+// TestKeepToRate checks that polls take half of what slurmctld's rate limit lets through, unless the account is exempt.
+func TestKeepToRate(t *testing.T) {
+	for _, c := range []struct {
+		user, params string
+		root         bool
+		before, want time.Duration
+	}{
+		{"evoslurm", "rl_enable", false, 0, 6 * time.Second},
+		{"evoslurm", "rl_enable", false, time.Minute, time.Minute},
+		{"evoslurm", "", false, time.Second, time.Second},
+		{"slurm", "rl_enable", false, 0, 0},
+		{"root", "rl_enable", true, 0, 0},
+		{"evoslurm", "rl_enable,rl_refill_rate=1,rl_refill_period=1000", false, 0, MostPause},
+	} {
+		var core state.Core
+		core.Site.User, core.Site.Root, core.Pace.Pause = c.user, c.root, c.before
+		core.SlurmConfig.Values = map[string]string{"SlurmctldParameters": c.params, "SlurmUser": "slurm(64030)"}
+		if KeepToRate(&core, 3); core.Pace.Pause != c.want {
+			t.Errorf("%+v: a pause of %v", c, core.Pace.Pause)
+		}
+	}
+}
