@@ -39,6 +39,9 @@ func BelieveEnd(c *state.Core, j *state.Job, step int) {
 // correct sets the step that a running job is really in.
 func correct(c *state.Core, j *state.Job, step int, why string) {
 	adopt.Recovered(c, j, step)
+	if OfferAt(j) != nil {
+		CloseOffer(c, j, OfferWithdrawn, "the step has ended")
+	}
 	c.StorePlan(j, nil)
 	c.Save(j)
 	c.Event(j, "step corrected", map[string]any{"step": step})
