@@ -45,6 +45,9 @@ func Restore(c *state.Core, books msg.Books) {
 		if j.State == row.Starting {
 			// We do not know whether Slurm got the start command; repeating it is harmless.
 			j.NotLaunched()
+			if len(j.Plan) < len(j.Profile) { // its promise lapsed while Slurm was starting it
+				j.Forsake()
+			}
 			c.Save(j)
 		}
 		var parts []msg.Part
