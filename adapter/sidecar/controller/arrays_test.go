@@ -35,73 +35,79 @@ func (l *lab) task(array uint32, number int) (id uint32) {
 func TestArray(t *testing.T) {
 	t.Parallel()
 	l := newLab(t, slurmtest.Options{Accounting: true, PermitJobExpansion: true})
-	l.run("at most two at once", func(l *lab) {
-		array := l.submit("1@3m,3@1m", "--array=1-4%2", "--job-name=work")
-		first, second := l.task(array, 1), l.task(array, 2)
-		if job := l.running(first, 1); job.Name != "work" || job.Drive != "companion" {
-			l.t.Errorf("%+v", job)
+	l.run("at most two at once", twoAtOnce)
+	l.run("thousands, cancelled at once", thousands)
+}
+
+// twoAtOnce has an array of four tasks with %2 evolve.
+func twoAtOnce(l *lab) {
+	array := l.submit("1@3m,3@1m", "--array=1-4%2", "--job-name=work")
+	first, second := l.task(array, 1), l.task(array, 2)
+	if job := l.running(first, 1); job.Name != "work" || job.Drive != "companion" {
+		l.t.Errorf("%+v", job)
+	}
+	l.running(second, 1)
+	l.has(l.next(first, 1), 3)
+	jobs, err := l.slurm.Jobs(l.ctx())
+	l.must(err)
+	for _, j := range jobs {
+		if j.ID == slurmctl.JobID(array) && (j.Display != fmt.Sprintf("%d_[3-4%%2]", array) || j.Name != "work (waiting)" || j.ArrayLimit != 2) {
+			l.t.Errorf("the rest is %+v", j)
 		}
-		l.running(second, 1)
-		l.has(l.next(first, 1), 3)
+	}
+	l.stop()
+	l.must(l.cluster.RestartController(l.ctx()))
+	l.start()
+	l.running(second, 1)
+	l.cancelTask(array, 1)
+	l.ended(first)
+	third := l.task(array, 3)
+	l.running(third, 1)
+	l.cancelTask(array, 2)
+	l.ended(second)
+	last := l.task(array, 4)
+	if last != array {
+		l.t.Errorf("the last task is job %d, not %d", last, array)
+	}
+	l.eventually("it has its user's name again", func() error {
+		if jobs, err := l.slurm.Glance(l.ctx(), slurmctl.JobID(last)); err != nil || len(jobs) != 1 || jobs[0].Name != "work" {
+			return fmt.Errorf("%v %v", jobs, err)
+		}
+		return nil
+	})
+	if job := l.running(last, 1); job.Drive != "companion" {
+		l.t.Errorf("%+v", job)
+	}
+	l.has(l.next(last, 1), 3)
+	l.running(third, 1)
+	l.cancelTask(array, 4)
+	l.ended(last)
+	l.running(third, 1) // it alone was meant
+	l.cancel(array)
+	l.ended(third)
+}
+
+// thousands has the first tasks of a large array evolve.
+func thousands(l *lab) {
+	array := l.submit("6@3m,8@1m", "--array=0-199998:3", "--job-name=work")
+	first := l.task(array, 0)
+	if job := l.running(first, 1); job.Drive != "merge" {
+		l.t.Errorf("%+v", job)
+	}
+	l.has(l.next(first, 1), 8)
+	l.cancelTask(array, 0)
+	l.ended(first)
+	l.running(l.task(array, 3), 1)
+	last := l.task(array, 93)
+	l.eventually("the others wait in one record", func() error {
 		jobs, err := l.slurm.Jobs(l.ctx())
-		l.must(err)
-		for _, j := range jobs {
-			if j.ID == slurmctl.JobID(array) && (j.Display != fmt.Sprintf("%d_[3-4%%2]", array) || j.Name != "work (waiting)" || j.ArrayLimit != 2) {
-				l.t.Errorf("the rest is %+v", j)
-			}
+		if err == nil && len(jobs) != 34 {
+			err = fmt.Errorf("%d records", len(jobs))
 		}
-		l.stop()
-		l.must(l.cluster.RestartController(l.ctx()))
-		l.start()
-		l.running(second, 1)
-		l.cancelTask(array, 1)
-		l.ended(first)
-		third := l.task(array, 3)
-		l.running(third, 1)
-		l.cancelTask(array, 2)
-		l.ended(second)
-		last := l.task(array, 4)
-		if last != array {
-			l.t.Errorf("the last task is job %d, not %d", last, array)
-		}
-		l.eventually("it has its user's name again", func() error {
-			if jobs, err := l.slurm.Glance(l.ctx(), slurmctl.JobID(last)); err != nil || len(jobs) != 1 || jobs[0].Name != "work" {
-				return fmt.Errorf("%v %v", jobs, err)
-			}
-			return nil
-		})
-		if job := l.running(last, 1); job.Drive != "companion" {
-			l.t.Errorf("%+v", job)
-		}
-		l.has(l.next(last, 1), 3)
-		l.running(third, 1)
-		l.cancelTask(array, 4)
-		l.ended(last)
-		l.running(third, 1) // it alone was meant
-		l.cancel(array)
-		l.ended(third)
+		return err
 	})
-	l.run("thousands, cancelled at once", func(l *lab) {
-		array := l.submit("6@3m,8@1m", "--array=0-199998:3", "--job-name=work")
-		first := l.task(array, 0)
-		if job := l.running(first, 1); job.Drive != "merge" {
-			l.t.Errorf("%+v", job)
-		}
-		l.has(l.next(first, 1), 8)
-		l.cancelTask(array, 0)
-		l.ended(first)
-		l.running(l.task(array, 3), 1)
-		last := l.task(array, 93)
-		l.eventually("the others wait in one record", func() error {
-			jobs, err := l.slurm.Jobs(l.ctx())
-			if err == nil && len(jobs) != 34 {
-				err = fmt.Errorf("%d records", len(jobs))
-			}
-			return err
-		})
-		l.cancel(array)
-		l.ended(last)
-	})
+	l.cancel(array)
+	l.ended(last)
 }
 
 // cancelTask ends one task, as its user.

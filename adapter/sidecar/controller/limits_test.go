@@ -114,7 +114,7 @@ func TestLicenses(t *testing.T) {
 			l.running(id, 1)
 			l.has(l.next(id, 1), 4)
 			out, err := l.cluster.Run(l.ctx(), slurmtest.Root, "scontrol", "-o", "show", "lic")
-			if l.must(err); !strings.Contains(string(out), "Used=2") {
+			if l.must(err); !strings.Contains(out, "Used=2") {
 				t.Errorf("licences: %s", out)
 			}
 			l.end(id)

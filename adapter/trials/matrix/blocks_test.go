@@ -11,6 +11,7 @@ import (
 	"github.com/evoslurm/evoslurm/adapter/internal/drivemode"
 	"github.com/evoslurm/evoslurm/slurmctl"
 	"github.com/evoslurm/evoslurm/slurmctl/slurmtest"
+	"github.com/evoslurm/evoslurm/slurmctl/slurmtest/must"
 )
 
 // blocksConf has three blocks; n13 and n14 are outside of all.
@@ -55,23 +56,16 @@ func onBlocks(t *testing.T, drive drivemode.Mode) {
 	if j, err := d.job(ctx, refused); err != nil || j.State != slurmctl.Pending {
 		t.Errorf("%+v, %v", j, err)
 	}
-	if err := d.slurm.Cancel(ctx, refused); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, d.slurm.Cancel(ctx, refused))
 	d.startSidecar()
 	var err error
-	if d.base, err = d.park(ctx, drive, "3@10m,8@5m", "exec sleep 3600", nil); err != nil {
-		t.Fatal(err)
-	}
-	if err := d.inStep(ctx, 1, 3); err != nil {
-		t.Fatal(err)
-	}
+	d.base, err = d.park(ctx, drive, "3@10m,8@5m", "exec sleep 3600", nil)
+	must.OK(t, err)
+	must.OK(t, d.inStep(ctx, 1, 3))
 	if on := d.blocks(ctx); on[2] != 3 {
 		t.Errorf("it starts on %v", on)
 	}
-	if err := d.next(ctx, 1, 8); err != nil { // n[3-4], n[7-8], and n[9-12]
-		t.Fatal(err)
-	}
+	must.OK(t, d.next(ctx, 1, 8)) // n[3-4], n[7-8], and n[9-12]
 	if on := d.blocks(ctx); on[0] != 2 || on[1] != 2 || on[2] != 4 {
 		t.Errorf("it grows to %v", on)
 	}

@@ -266,6 +266,23 @@ func Stranger(r *slurmctl.Job, reason string) api.Job {
 		Nodes: len(r.NodeList), NodeList: slurmctl.CompressNodes(r.NodeList), Reason: reason, Priority: r.Priority, Submit: r.SubmitTime, Plan: []api.Span{}, Past: []api.Span{}}
 }
 
+// chooseDrive sets the drive mode of a job that is adopted, and returns why it has that.
+func chooseDrive(c *state.Core, r *slurmctl.Job, sp request.Request, j *state.Job) (string, error) {
+	if j.Chain != nil {
+		return "submitted as one", nil
+	}
+	drive, why, err := slurm.DriveOf(c, r, sp, j.Asked.StepMgr)
+	if err != nil {
+		return "", err
+	}
+	drive, why = driveFound(c, j, drive, why)
+	if against := noMergeInArray(c, r); drive == drivemode.Merge && against != "" {
+		drive, why = drivemode.Companion, against
+	}
+	j.DriveBy(string(drive))
+	return why, nil
+}
+
 func adoptJob(c *state.Core, r *slurmctl.Job, sp request.Request, chain []slurmctl.JobID, a state.RequestRead) error {
 	if a.UserErr != nil {
 		return a.UserErr
@@ -306,18 +323,9 @@ func adoptJob(c *state.Core, r *slurmctl.Job, sp request.Request, chain []slurmc
 	if err := plan.ClaimBeyond(c, j); err != nil {
 		return err
 	}
-	why := "submitted as one"
-	if chain == nil {
-		drive, reason, err := slurm.DriveOf(c, r, sp, j.Asked.StepMgr)
-		if err != nil {
-			return err
-		}
-		drive, reason = driveFound(c, j, drive, reason)
-		if against := noMergeInArray(c, r); drive == drivemode.Merge && against != "" {
-			drive, reason = drivemode.Companion, against
-		}
-		j.DriveBy(string(drive))
-		why = reason
+	why, err := chooseDrive(c, r, sp, j)
+	if err != nil {
+		return err
 	}
 	state.SetMode(c, j)
 	detail := map[string]any{"slurm_id": r.ID, "user": r.User, "profile": values.Profile.String(),

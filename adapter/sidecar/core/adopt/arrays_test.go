@@ -66,7 +66,6 @@ func TestUnfold(t *testing.T) {
 			r.Name, r.Comment, r.Display, r.ArrayJobID, r.ArrayTasks, r.Reason = "work", asks, "50_[1-100]", 50, 100, "BeginTime"
 			r.StartTime = b.Now.Add(Parked)
 			c.set(b, r)
-			r = b.Seen.ByID[50]
 			b.Tasks()
 			noteArrays(b.Core, b.Seen)
 			Unfold(b.Core, b.Seen)
