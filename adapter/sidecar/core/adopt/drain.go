@@ -123,6 +123,9 @@ func releaseOf(c *state.Core, s *state.Snapshot, r *slurmctl.Job, in *state.Refu
 	default:
 		what = "let go as an ordinary job"
 		unpark(c, r, in, &u)
+		if name := ownName(r); name != r.Name {
+			u.Name = name // the rest of an array
+		}
 		if d.As == "peak" && in.Peak > r.NumNodes && !in.PeakRefused {
 			if u.NumNodes = in.Peak; c.Site.Root {
 				as = r.UID // Slurm compares the size with the user's limits
