@@ -18,6 +18,8 @@ func (r submission) checkArray() error {
 		return nil
 	case r.request.Drive == drivemode.Chain:
 		return fmt.Errorf("%s: a chain cannot be an array: its steps are jobs of their own", tasks)
+	case r.request.Drive == drivemode.Merge:
+		return fmt.Errorf("%s: Slurm merges nothing into the task that keeps an array's job ID, nor well where %%N limits the array: leave --drive=merge out, and the sidecar chooses for each task", tasks)
 	case named && len(name.Value) > longestName:
 		return fmt.Errorf("%s: the name of an array has at most %d bytes", name, longestName)
 	}

@@ -125,6 +125,7 @@ func TestRefusals(t *testing.T) {
 		{"--profile=2@1m job.sh", "#SBATCH --nodes=1-4", "--nodes=1-4 (job.sh, line 1): the profile says the nodes"},
 		{"--profile=2@1m --drive=chain job.sh", "#SBATCH --array=1-4", "--array=1-4 (job.sh, line 1): a chain cannot be an array: its steps are jobs of their own"},
 		{"--profile=2@1m -a 1-4 job.sh", "#EVO --drive=chain", "--array=1-4: a chain cannot be an array"},
+		{"--profile=2@1m --drive=merge --array=1-4 job.sh", "", "--array=1-4: Slurm merges nothing into the task that keeps an array's job ID"},
 		{"--profile=2@1m --array=1-4 -J " + strings.Repeat("x", 1001) + " job.sh", "", ": the name of an array has at most 1000 bytes"},
 		{"--profile=2@1m --gres=gpu;1 job.sh", "", "--gres=gpu;1: generic resource \"gpu;1\" is not understood"},
 		{"--profile=2@1m -G1 job.sh", "", "--gpus=1: does not divide by the 2 nodes of the first step: give --gpus-per-node"},
