@@ -127,6 +127,8 @@ var users = map[string]string{
 	"evosctl grow 4 --for=20m":                         "evosctl grow 4 --for=20m && test $(evosctl hostfile | wc -l) = 6",
 	"evosctl shrink 4":                                 "evosctl shrink 4 && test $(evosctl hostfile | wc -l) = 2",
 	"evosbatch --max-nodes=16":                         "--max-nodes=16 --profile=1@1m",
+	"evosbatch --profile='2@10m,5@30m,?1-16@2h'":       "--profile='2@10m,5@30m,?1-16@2h'",
+	"evosbatch --array=1-100%10 job.sh":                "--array=1-100%10 --profile=1@1m,2@1m",
 	"--moldable=4@2h,8@70m,16@40m":                     "--moldable=4@2h,8@70m,16@40m",
 	"--moldable='2@10m,5@30m | 4@15m,8@20m'":           "--moldable='2@10m,5@30m | 4@15m,8@20m'",
 	"evosbatch --malleable=2-8 --size=pow2 --grace=1m": "evosbatch --parsable --malleable=2-8 --size=pow2 --grace=1m --time=60 --output=/dev/null --wrap 'sleep 3000' && cp said malleable && until evosqueue -h -t R -j $(cat malleable) | grep -q .; do sleep 0.2; done",
@@ -143,7 +145,7 @@ var users = map[string]string{
 // ofUsers are the commands of these pages that something else tries.
 var ofUsers = map[string]string{
 	"evosctl next": "TestEvolvePages", "evosrun …": "TestEvolvePages", "evosrun --follow -- ./worker": "TestFollow", "evosrun --follow -- worker": "TestFollow", "evosrun --follow": "TestFollow",
-	"evosrun --follow=script … &": "TestFollow", "evosbatch --on-grow=CMD --on-shrink=CMD": "TestEvolvePages", "evosctl … --json": "TestProtocol", "make examples": "itself", "make try-docs": "itself",
+	"evosrun --follow=script … &": "TestFollow", "evosctl accept --until=TIME K": "TestPromise", "evosbatch --on-grow=CMD --on-shrink=CMD": "TestEvolvePages", "evosctl … --json": "TestProtocol", "make examples": "itself", "make try-docs": "itself",
 }
 
 // TestUsersCommands types every command of the users' pages on a private Slurm; one that is on a page and not known here fails.
