@@ -57,7 +57,7 @@ func TestDoctor(t *testing.T) {
 	want := map[string]result{
 		"configuration": ok, "MUNGE": ok, "Slurm commands": ok, "slurmctld": ok, "Slurm's version": ok, "clock": ok,
 		"rights": ok, "permit_job_expansion": ok, "disable_job_shrink": ok, "PrologFlags": ok, "Epilog": ok, "stepmgr": ok, "GRES": ok, "shrinks": shrinks,
-		"slurmdbd": warn, "nodes": ok, "partition main": ok, "power saving": ok, "priorities": ok, "sidecar": warn, // the sidecar by hand never looks at Slurm
+		"slurmdbd": warn, "nodes": ok, "partition main": ok, "power saving": ok, "priorities": ok, "rate limit": ok, "sidecar": warn, // the sidecar by hand never looks at Slurm
 	}
 	if os.Geteuid() != 0 {
 		want["AllocNodes"] = ok

@@ -334,7 +334,7 @@ func TestWithoutSidecar(t *testing.T) {
 		l.end(id)
 	})
 	l.run("a chain", func(l *lab) {
-		ids := l.submitChain("1@8s,3@8s", "sleep 8", "exec sleep 600")
+		ids := l.submitChain("1@8s,3@8s", "", "sleep 8", "exec sleep 600")
 		l.running(ids[0], 1)
 		l.eventually("the coming step is in Slurm", func() error {
 			r, err := l.slurm.JobsByID(l.ctx(), slurmctl.JobID(ids[1]))

@@ -183,9 +183,25 @@ func Behind(list []slurm.Candidate) []slurm.Candidate {
 	return list
 }
 
-// MoreUrgent orders candidates as Slurm does: by their turn, then by submission.
+// MoreUrgent orders candidates as Slurm does: by their turn, then by submission, tasks of an array by their numbers.
 func MoreUrgent(a, b slurm.Candidate) int {
-	return cmp.Or(b.Turn.Compare(a.Turn), a.Record.SubmitTime.Compare(b.Record.SubmitTime), cmp.Compare(a.Record.ID, b.Record.ID))
+	if order := cmp.Or(b.Turn.Compare(a.Turn), a.Record.SubmitTime.Compare(b.Record.SubmitTime)); order != 0 {
+		return order
+	}
+	x, one := a.Record.Task()
+	y, other := b.Record.Task()
+	if one && other && a.Record.ArrayJobID == b.Record.ArrayJobID {
+		return cmp.Compare(x, y)
+	}
+	return cmp.Or(cmp.Compare(submitted(a.Record), submitted(b.Record)), cmp.Compare(a.Record.ID, b.Record.ID))
+}
+
+// submitted returns the ID that a job's submission got: an array's for its tasks.
+func submitted(r *slurmctl.Job) slurmctl.JobID {
+	if _, is := r.Task(); is {
+		return r.ArrayJobID
+	}
+	return r.ID
 }
 
 // fewest returns the length of the shortest choice, or of all nodes if there is no choice.

@@ -219,3 +219,20 @@ func TestIsExpander(t *testing.T) {
 		}
 	}
 }
+
+// TestTasksInOrder checks that tasks of an array come in the order of their numbers, between jobs that were submitted
+// in the same second: the last task keeps the array's ID, and others get later ones.
+func TestTasksInOrder(t *testing.T) {
+	one := func(id, array slurmctl.JobID, display string) slurm.Candidate {
+		return slurm.Candidate{Record: &slurmctl.Job{ID: id, ArrayJobID: array, ArrayTasks: 1, Display: display}}
+	}
+	list := []slurm.Candidate{one(9, 9, "9"), one(1, 1, "1_4"), one(8, 1, "1_2"), one(3, 3, "3"), one(6, 1, "1_3")}
+	slices.SortStableFunc(list, MoreUrgent)
+	var got []string
+	for _, c := range list {
+		got = append(got, c.Record.Display)
+	}
+	if want := "1_2 1_3 1_4 3 9"; strings.Join(got, " ") != want {
+		t.Errorf("%v, want %s", got, want)
+	}
+}
