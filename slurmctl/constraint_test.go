@@ -4,8 +4,10 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/evoslurm/evoslurm/slurmctl"
 	"github.com/evoslurm/evoslurm/slurmctl/slurmtest"
@@ -140,6 +142,21 @@ func TestParsePrefer(t *testing.T) {
 	}
 }
 
+// idle waits until every node is idle. Beside busy nodes, Slurm 22.05 does not try every alternative in brackets, and may
+// refuse a job that it takes a second later.
+func idle(t *testing.T, cluster *slurmtest.Cluster) {
+	t.Helper()
+	for ctx := t.Context(); ; time.Sleep(50 * time.Millisecond) {
+		out, err := cluster.Run(ctx, slurmtest.Root, "sinfo", "--noheader", "--states=idle", "--format=%D")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if strings.TrimSpace(out) == strconv.Itoa(len(featured)) {
+			return
+		}
+	}
+}
+
 // TestConstraintsOfSlurm checks the same table on a real slurmctld.
 func TestConstraintsOfSlurm(t *testing.T) {
 	nodes := map[string]string{}
@@ -165,6 +182,7 @@ func TestConstraintsOfSlurm(t *testing.T) {
 		}
 	}
 	for _, test := range together {
+		idle(t, cluster)
 		_, err := cluster.Run(t.Context(), user, "sbatch", "--nodes=2", "--constraint="+test.text, except(test.pair), "--wrap=true")
 		if (err == nil) != test.want || err != nil && !strings.Contains(err.Error(), "Requested node configuration is not available") {
 			t.Errorf("%q, %s together in Slurm: not %v (%v)", test.text, test.pair, test.want, err)
