@@ -25,7 +25,7 @@ import (
 )
 
 var (
-	takeovers     = flag.Int("takeovers", 4, "number of takeovers to try")
+	takeovers     = flag.Int("takeovers", 3, "number of takeovers to try")
 	takeoverModes = flag.String("takeover.drive", "merge,companion", "drive modes of the jobs of TestTakeover, in turn")
 )
 
