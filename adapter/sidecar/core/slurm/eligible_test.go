@@ -79,18 +79,7 @@ func TestAlternatives(t *testing.T) {
 			b := racks(t)
 			j := b.Evolving(1, 1, c.profile, time.Hour)
 			j.Partition, j.Record.Partition, j.Record.Features, j.Claim = c.partition, c.partition, c.constraint, c.claim
-			all, choices, err := PlacesOf(b.Core, b.Seen, j)
-			if choices == nil {
-				choices = [][]int{all}
-			}
-			var words []string
-			for _, nodes := range choices {
-				words = append(words, names(b, nodes))
-			}
-			got := strings.Join(words, " or ")
-			if err != nil {
-				got = err.Error()
-			}
+			got := places(b)(PlacesOf(b.Core, b.Seen, j))
 			if got != c.want {
 				t.Errorf("%s, want %s", got, c.want)
 			}
@@ -132,17 +121,7 @@ func TestPreferred(t *testing.T) {
 			}
 			all, choices, err := PlacesOf(b.Core, b.Seen, j)
 			cand := Candidate{Job: j, Nodes: all, Choices: choices}
-			if choices == nil {
-				choices = [][]int{all}
-			}
-			var words []string
-			for _, nodes := range choices {
-				words = append(words, names(b, nodes))
-			}
-			got := strings.Join(words, " or ")
-			if err != nil {
-				got = err.Error()
-			}
+			got := places(b)(all, choices, err)
 			if at := cand.Present(b.Seen); got != c.want || at != c.present {
 				t.Errorf("%s, planned in %d; want %s, %d", got, at, c.want, c.present)
 			}
@@ -227,4 +206,21 @@ func racks(t *testing.T) *statetest.Bench {
 	p.Up = false
 	b.Seen.Partitions["down"] = p
 	return b
+}
+
+// places writes what PlacesOf returns: the nodes of each choice, or the error.
+func places(b *statetest.Bench) func(all []int, choices [][]int, err error) string {
+	return func(all []int, choices [][]int, err error) string {
+		if err != nil {
+			return err.Error()
+		}
+		if choices == nil {
+			choices = [][]int{all}
+		}
+		var words []string
+		for _, nodes := range choices {
+			words = append(words, names(b, nodes))
+		}
+		return strings.Join(words, " or ")
+	}
 }
