@@ -51,7 +51,7 @@ func (f *front) routes(d *desk, pages pages) http.Handler {
 	mux := http.NewServeMux()
 	allow := map[string]string{} // by path
 	for _, one := range d.table() {
-		mux.HandleFunc(one.method+" "+one.path, func(w http.ResponseWriter, r *http.Request) { f.handle(w, r, d.acting(one.answer)) })
+		mux.HandleFunc(one.method+" "+one.path, func(w http.ResponseWriter, r *http.Request) { f.handle(w, r, d.acting(one)) })
 		if allow[one.path] != "" {
 			allow[one.path] += ", "
 		}

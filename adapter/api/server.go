@@ -61,8 +61,8 @@ type Server struct {
 	// Cluster returns the name of the server's cluster, or "" until it is known. A credential over
 	// TCP must name it. nil if credentials need not name one.
 	Cluster func() string
-	// Acts returns why the sidecar may not act at present; requests other than reads are then asked to try again,
-	// here or at the sidecar on another host. nil: it may.
+	// Acts returns why the sidecar may not act at present; requests that change something or are about one job are then
+	// asked to try again, here or at the sidecar on another host. nil: it may.
 	Acts func() error
 	// Ship answers the sidecar on another host; nil: there is none.
 	Ship func(context.Context, ShipRequest) (Shipment, error)

@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"net/http"
 	"os"
+	"strings"
 	"time"
 )
 
@@ -70,14 +71,20 @@ func (d *desk) ships(ctx context.Context, r request) (any, error) {
 	return d.ship(ctx, req)
 }
 
-// acting has a handler answer only while this sidecar may act.
-func (d *desk) acting(h handler) handler {
+// acting has a handler answer only while this sidecar may act, before and after: one that was stopped meanwhile, or waited, knows
+// nothing of what another did to the job. Reads about no single job are answered always, so that people see what was last known.
+func (d *desk) acting(one route) handler {
+	if d.acts == nil || one.method == http.MethodGet && !strings.HasPrefix(one.path, "/v1/jobs/") {
+		return one.answer
+	}
 	return func(ctx context.Context, r request) (any, error) {
-		if d.acts != nil && r.Method != http.MethodGet {
-			if err := d.acts(); err != nil {
-				return nil, Errorf(ErrUnavailable, "%v", err)
-			}
+		if err := d.acts(); err != nil {
+			return nil, Errorf(ErrUnavailable, "%v", err)
 		}
-		return h(ctx, r)
+		v, err := one.answer(ctx, r)
+		if lost := d.acts(); lost != nil {
+			return nil, Errorf(ErrUnavailable, "%v", lost)
+		}
+		return v, err
 	}
 }

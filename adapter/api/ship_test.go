@@ -49,17 +49,57 @@ func TestSecondServer(t *testing.T) {
 	}
 }
 
-// TestNotActing: a sidecar without the right to act answers reads alone.
-func TestNotActing(t *testing.T) {
-	r := serve(t, newBackend(0), func(s *Server) { s.Acts = func() error { return errors.New("another may act") } })
-	c := client(t, r.unix)
-	if _, err := c.Status(t.Context()); err != nil {
-		t.Error(err)
+// lapsing is a backend that loses the right to act while it answers.
+type lapsing struct {
+	*fakeBackend
+	lapsed atomic.Bool
+}
+
+func (b *lapsing) acts() error {
+	if b.lapsed.Load() {
+		return errors.New("another may act")
 	}
-	ctx, done := context.WithTimeout(t.Context(), 100*time.Millisecond)
-	defer done()
-	if _, err := c.Next(ctx, 12, NextRequest{From: 1}); !errors.Is(err, ErrUnavailable) {
-		t.Errorf("next: %v", err)
+	return nil
+}
+
+func (b *lapsing) Allocation(ctx context.Context, id uint32) (Allocation, error) {
+	defer b.lapsed.Store(true)
+	return b.fakeBackend.Allocation(ctx, id)
+}
+
+func (b *lapsing) Job(ctx context.Context, id uint32) (Job, error) {
+	defer b.lapsed.Store(true)
+	return b.fakeBackend.Job(ctx, id)
+}
+
+func (b *lapsing) Next(ctx context.Context, id uint32, req NextRequest) (Allocation, error) {
+	defer b.lapsed.Store(true)
+	return b.fakeBackend.Next(ctx, id, req)
+}
+
+// TestNotActing: a sidecar without the right to act answers nothing about a job that the job could go by, even if it
+// lost the right while it answered, as one that was stopped does. What people look at is answered.
+func TestNotActing(t *testing.T) {
+	b := &lapsing{fakeBackend: newBackend(0)}
+	close(b.ready)
+	hc := unixClient(serve(t, b, func(s *Server) { s.Acts = b.acts }).unix)
+	for _, c := range []struct {
+		method, path, body string
+		want               int
+	}{
+		{"GET", "/v1/jobs/12/allocation", "", 503},
+		{"GET", "/v1/jobs/12", "", 503},
+		{"GET", "/v1/jobs/14", "", 503}, // not that it knows no such job
+		{"POST", "/v1/jobs/12/next", nextBody, 503},
+		{"GET", "/v1/jobs", "", 200},
+		{"GET", "/v1/status", "", 200},
+	} {
+		for _, already := range []bool{false, true} {
+			b.lapsed.Store(already)
+			if got, text := send(t, hc, c.method, "http://x"+c.path, "", c.body); got != c.want {
+				t.Errorf("%s %s, lapsed before: %v: %d %s", c.method, c.path, already, got, text)
+			}
+		}
 	}
 }
 
