@@ -110,16 +110,30 @@ func (s *supervision) call(ctx context.Context, r request) (message, error) {
 	if err != nil {
 		return message{}, fmt.Errorf("slurmtest: the supervisor is gone: %w", err)
 	}
+	m, err := s.await(ctx, reply)
+	switch {
+	case err != nil:
+		return message{}, fmt.Errorf("slurmtest: %s %s: %w", r.Op, r.Name, err)
+	case m.Err != "":
+		return m, fmt.Errorf("slurmtest: %s", m.Err)
+	}
+	return m, nil
+}
+
+// await waits for a reply. The supervisor's last one counts, even if the supervisor has ended since.
+func (s *supervision) await(ctx context.Context, reply <-chan message) (message, error) {
 	select {
 	case m := <-reply:
-		if m.Err != "" {
-			return m, fmt.Errorf("slurmtest: %s", m.Err)
-		}
 		return m, nil
 	case <-s.gone:
-		return message{}, fmt.Errorf("slurmtest: the supervisor is gone: %v", s.cmd.ProcessState)
 	case <-ctx.Done():
-		return message{}, fmt.Errorf("slurmtest: %s %s: %w", r.Op, r.Name, ctx.Err())
+		return message{}, ctx.Err()
+	}
+	select {
+	case m := <-reply:
+		return m, nil
+	default:
+		return message{}, fmt.Errorf("the supervisor is gone: %v", s.cmd.ProcessState)
 	}
 }
 

@@ -210,3 +210,16 @@ func TestUnprivileged(t *testing.T) {
 	}
 	checkGone(t, strings.TrimSpace(string(out)))
 }
+
+// TestLastWords checks that the supervisor's last reply counts, although it has ended when the caller looks.
+func TestLastWords(t *testing.T) {
+	s := &supervision{gone: make(chan struct{})}
+	close(s.gone)
+	for range 100 {
+		reply := make(chan message, 1)
+		reply <- message{ID: 1}
+		if m, err := s.await(t.Context(), reply); err != nil || m.ID != 1 {
+			t.Fatalf("%+v, %v", m, err)
+		}
+	}
+}

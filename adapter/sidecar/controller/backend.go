@@ -189,16 +189,25 @@ func (c *Controller) ask(ctx context.Context, in msg.Call) (msg.Reply, error) {
 	for done := ctx.Done(); ; done = nil {
 		select {
 		case r := <-reply:
-			if r.Submit != nil {
-				return msg.Reply{}, &api.SubmitFirst{Submission: *r.Submit}
-			}
-			return r, r.Err
+			return answered(r)
 		case <-c.gone:
-			return msg.Reply{}, errNotRunning
+			select {
+			case r := <-reply: // the loop's last word
+				return answered(r)
+			default:
+				return msg.Reply{}, errNotRunning
+			}
 		case <-done: // it may be answered at this very moment
 			c.give(context.WithoutCancel(ctx), msg.Withdrawal{ID: id})
 		}
 	}
+}
+
+func answered(r msg.Reply) (msg.Reply, error) {
+	if r.Submit != nil {
+		return msg.Reply{}, &api.SubmitFirst{Submission: *r.Submit}
+	}
+	return r, r.Err
 }
 
 // give passes an input to the loop and reports whether it could.

@@ -367,7 +367,7 @@ func (c *Controller) finish(stop context.CancelFunc) error {
 	}
 }
 
-// call runs f on the loop's goroutine and waits for its answer.
+// call runs f on the loop's goroutine and waits for its answer, which counts even if the loop has ended since.
 func call[T any](ctx context.Context, c *Controller, f func() T) (answer T) {
 	done := make(chan T, 1)
 	select {
@@ -379,8 +379,13 @@ func call[T any](ctx context.Context, c *Controller, f func() T) (answer T) {
 	}
 	select {
 	case answer = <-done:
+		return answer
 	case <-c.gone:
 	case <-ctx.Done():
+	}
+	select {
+	case answer = <-done:
+	default:
 	}
 	return answer
 }
