@@ -20,8 +20,8 @@ type growth struct {
 	*Driver
 	user *slurmctl.User // nil: the sidecar's own
 
-	askedDBD bool  // whether slurmdbd answers, for the coming merge
-	dbd      error // that it does not
+	askedDBD time.Time // when slurmdbd last answered, for the coming merge; zero: not since the last merge
+	dbd      error     // that it does not answer
 }
 
 // grow brings the nodes. If Slurm is still powering them up, has suspended a job, or a limit
@@ -121,8 +121,14 @@ func (g *growth) allocate(ctx context.Context) (slurmctl.Job, error) {
 	return k, err
 }
 
+// dbdAnswerLasts is how long slurmdbd's answer counts: the expander may have taken long to begin.
+const dbdAnswerLasts = time.Second
+
 // askDBD asks whether slurmdbd answers.
-func (g *growth) askDBD(ctx context.Context) { g.dbd, g.askedDBD = g.Slurm.Slurmdbd(ctx), true }
+func (g *growth) askDBD(ctx context.Context) {
+	g.dbd = g.Slurm.Slurmdbd(ctx)
+	g.askedDBD = g.Now()
+}
 
 // open starts the hold, early for a growth before its time, and admits the expander's user, by one
 // command. From now on, until the hold is given up or closed, that user could run other jobs there.
@@ -197,10 +203,10 @@ func (g *growth) merge(ctx context.Context) error {
 	slurm := g.Slurm
 	for len(g.Grown.Expanders) > 0 {
 		k := g.Grown.Expanders[0]
-		if g.NeedsDBD && !g.askedDBD {
+		if g.NeedsDBD && g.Now().Sub(g.askedDBD) > dbdAnswerLasts {
 			g.askDBD(ctx)
 		}
-		if g.askedDBD = false; g.dbd != nil {
+		if g.askedDBD = (time.Time{}); g.dbd != nil {
 			return g.dbd // the expander keeps its nodes
 		}
 		if err := g.baseRuns(ctx); err != nil {
