@@ -257,10 +257,31 @@ func (s *site) stepClock(by time.Duration) error {
 		}
 		return err
 	})
+	if err == nil {
+		err = within(patience, s.recorded)
+	}
 	if err != nil {
 		return err
 	}
 	return s.Cluster.StepClock(by)
+}
+
+// recorded reports whether slurmdbd knows every job. While slurmctld asks it for a job's index, it refuses changes
+// of that job, and if the clock is set back meanwhile, it goes on asking until the old time is reached again.
+func (s *site) recorded() error {
+	queue, err := s.root("squeue", "--noheader", "--format=%A")
+	jobs := strings.Fields(queue)
+	if err != nil || len(jobs) == 0 {
+		return err
+	}
+	out, err := s.root("sacct", "--allusers", "--allocations", "--noheader", "--parsable2", "--format=JobIDRaw", "--jobs="+strings.Join(jobs, ","))
+	known := strings.Fields(out)
+	for _, id := range jobs {
+		if err == nil && !slices.Contains(known, id) {
+			err = fmt.Errorf("slurmdbd has no record of job %s", id)
+		}
+	}
+	return err
 }
 
 // gate keeps jobs in a step until it is opened: requests to Slurm at the moment of a clock change

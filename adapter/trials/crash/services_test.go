@@ -45,7 +45,10 @@ func TestServices(t *testing.T) {
 			})
 		}},
 		{"slurmdbd is away for a while in the middle of a grow", func() {
-			s.at(crash.Before, isCommand("salloc"), func() { s.stopSlurmdbd(10 * time.Second) })
+			s.at(crash.Before, isCommand("salloc"), func() {
+				s.stopSlurmdbd(10 * time.Second)
+				time.Sleep(1500 * time.Millisecond) // it may have answered just before, which counts for a second
+			})
 		}},
 		{"Slurm's commands are replaced in the middle of a grow", func() {
 			s.at(crash.Before, isCommand("salloc"), func() { s.replaceCommands(5 * time.Second) })
