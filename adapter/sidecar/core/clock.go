@@ -42,6 +42,10 @@ func clockSet(c *state.Core, by time.Duration) {
 		c.Save(j)
 		c.Unsaved[j] = true
 	}
+	for id, known := range c.Known { // or a job would not be known again
+		back(&known.Submitted)
+		c.Known[id] = known
+	}
 	c.Tries.Changed++ // times of the snapshot and of jobs
 	if c.Snapshot != nil {
 		s := c.Snapshot.Copied() // an attempt may be reading the original

@@ -116,11 +116,11 @@ func Recovered(c *state.Core, j *state.Job, step int) {
 
 // Doubt compares restored jobs with their markers if a sidecar on another host may have acted since the database was
 // written. A job whose request is another one in Slurm is forgotten, to be adopted again from its marker. Of a running
-// job, the step is a guess.
+// job, the step is a guess. What this sidecar changes itself is no doubt.
 func Doubt(c *state.Core, s *state.Snapshot) {
 	for _, j := range slices.Clone(c.Active) {
 		r := s.ByID[j.BaseID()]
-		if !j.Doubtful || r == nil || r.UID != j.UID || r.Ended() {
+		if !j.Doubtful || r == nil || r.UID != j.UID || r.Ended() || j.Busy || j.Touched.After(s.Taken) {
 			continue
 		}
 		if why := outdated(c, j, r); why != "" {

@@ -45,6 +45,26 @@ func TestInferStep(t *testing.T) {
 	}
 }
 
+// TestOwnChange: a change of this sidecar that a poll of before does not show is no doubt about a copied database.
+func TestOwnChange(t *testing.T) {
+	for name, change := range map[string]func(*statetest.Bench, *state.Job){
+		"it is under way":           func(_ *statetest.Bench, j *state.Job) { j.Busy = true },
+		"it ended after that poll":  func(b *statetest.Bench, j *state.Job) { j.Touched = b.Seen.Taken.Add(1) },
+		"it ended before that poll": nil,
+	} {
+		b := statetest.New(t, 4)
+		j := b.Evolving(7, 1, "1@10m,2@10m", time.Hour)
+		j.Doubtful, j.Changes, b.Seen.ByID[7].Comment = true, []row.Change{{ID: "b", Open: true}}, "evo:v2;p=1@10m,3@10m;;"
+		if change != nil {
+			change(b, j)
+		}
+		Doubt(b.Core, b.Seen)
+		if kept := b.Core.ByID[7] == j; kept != (change != nil) || kept && !j.Doubtful {
+			t.Errorf("%s: kept: %v, doubtful: %v", name, kept, j.Doubtful)
+		}
+	}
+}
+
 // TestDoubt: a job of a copied database is adopted again if Slurm has another request of it.
 func TestDoubt(t *testing.T) {
 	known := []row.Change{{ID: "a"}, {ID: "b"}}
