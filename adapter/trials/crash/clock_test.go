@@ -274,7 +274,9 @@ func (s *site) recorded() error {
 	if err != nil || len(jobs) == 0 {
 		return err
 	}
-	out, err := s.root("sacct", "--allusers", "--allocations", "--noheader", "--parsable2", "--format=JobIDRaw", "--jobs="+strings.Join(jobs, ","))
+	// jobs from before the clock was set back began in the future
+	out, err := s.root("sacct", "--allusers", "--allocations", "--noheader", "--parsable2", "--format=JobIDRaw",
+		"--starttime=1970-01-01", "--endtime=now+1days", "--jobs="+strings.Join(jobs, ","))
 	known := strings.Fields(out)
 	for _, id := range jobs {
 		if err == nil && !slices.Contains(known, id) {
