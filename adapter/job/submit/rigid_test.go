@@ -28,6 +28,7 @@ func TestRigid(t *testing.T) {
 	for _, c := range []struct{ words, want string }{
 		{"--rigid --profile=2@10m,5@30m --comment=mine --wrap=x", "EVO_RIGID=2 --comment=mine --wrap=x --nodes=5 --exclusive --time=41"},
 		{"--rigid --profile=2@10m,5@30m --time=50 --begin=now+1hour --wrap=x", "EVO_RIGID=2 --time=50 --begin=now+1hour --wrap=x --nodes=5 --exclusive"},
+		{"--rigid --profile=2@10m,5@30m --reservation=course --wrap=x", "EVO_RIGID=2 --reservation=course --wrap=x --nodes=5 --exclusive --time=41"},
 		{"--rigid --malleable=2-8 --wrap=x", "EVO_RIGID=1 --wrap=x --nodes=2 --exclusive"},
 		{"--rigid --moldable=4@2h,8@70m --wrap=x", "EVO_RIGID=1 --wrap=x --nodes=4 --exclusive --time=121"},
 		{"--rigid --profile=1@1m --export=HOME --wrap=x", "EVO_RIGID=1 --export=HOME --wrap=x --nodes=1 --exclusive --time=2 --export=HOME,EVO_RIGID"},

@@ -137,7 +137,7 @@ func TestRefusals(t *testing.T) {
 		{"--profile=2@1m --ntasks-per-gpu=2 --gpus-per-node=1 job.sh", "", "--ntasks-per-gpu=2: tasks per GPU cannot be planned yet: give --ntasks-per-node"},
 		{"--profile=2@1m --gres=gpu:1 --drive=merge job.sh", "", "--drive=merge cannot work for a job that asks for gpu:1: Slurm merges no job with generic resources; leave it out"},
 		{"--profile=2@1m -M other job.sh", "", "belongs to the cluster"},
-		{"--profile=2@1m --reservation=r job.sh", "", "within a reservation"},
+		{"--profile=2@1m --reservation=r job.sh", "", "--reservation=r: jobs within a reservation cannot be planned yet: leave the option out, or add --rigid"},
 		{"--profile=2@1m -n1 job.sh", "", "--ntasks=1: fewer tasks than the 2 nodes"},
 		{"--profile=2@1m -s job.sh", "", "--oversubscribe: an evolving job has whole nodes"},
 		{"--profile=2@1m --exclusive=user job.sh", "", "--exclusive=user: an evolving job has whole nodes"},

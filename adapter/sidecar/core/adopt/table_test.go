@@ -41,6 +41,12 @@ func TestAdopted(t *testing.T) {
 			b.Arrays[7] = state.Array{Most: 2}
 		}, "1@10m,2@10m by companion"},
 		"of a heterogeneous job":        {marked, func(_ *statetest.Bench, r *slurmctl.Job) { r.Heterogenous = true }, "refused: heterogeneous jobs cannot be planned yet: submit each component with evosbatch"},
+		"in a reservation":              {marked, in("course", slurmctl.Pending), inCourse},
+		"in a reservation and a hold":   {marked, in("evo_9_1_1,course", slurmctl.Pending), inCourse},
+		"in a hold":                     {marked, in("evo_9_1_1", slurmctl.Pending), "1@10m,2@10m by merge"},
+		"in a hold that is deleted":     {marked, in("evo_9_1_2", slurmctl.Pending), "1@10m,2@10m by merge"},
+		"a hold by its name only":       {marked, in("evo_9_1_3", slurmctl.Pending), strings.Replace(inCourse, "course", "evo_9_1_3", 1)},
+		"it runs in a reservation":      {marked, in("course", slurmctl.Running), "1@10m,2@10m by merge"},
 		"a partition without such jobs": {marked, func(b *statetest.Bench, _ *slurmctl.Job) { b.Config.Partitions = []string{"other"} }, ""},
 		"one of its partitions has them": {marked, func(b *statetest.Bench, r *slurmctl.Job) {
 			b.Config.Partitions = []string{"main"}
@@ -106,6 +112,21 @@ func TestAdopted(t *testing.T) {
 				t.Errorf("%q, want %q", got, c.want)
 			}
 		})
+	}
+}
+
+const inCourse = "refused: it asks for reservation course, and jobs within a reservation cannot be planned yet: submit it without, or by evosbatch --rigid as an ordinary job"
+
+// in has a job ask for reservations, beside a hold and a reservation that only has such a name.
+func in(list string, st slurmctl.JobState) func(b *statetest.Bench, r *slurmctl.Job) {
+	return func(b *statetest.Bench, r *slurmctl.Job) {
+		r.Reservation, r.State = list, st
+		if st == slurmctl.Running {
+			r.NodeList = []string{"n1"}
+		}
+		for name, flags := range map[string][]string{"course": nil, "evo_9_1_1": {"IGNORE_JOBS", "OVERLAP"}, "evo_9_1_3": nil} {
+			b.Reservations[name] = slurmctl.Reservation{Name: name, Flags: flags}
+		}
 	}
 }
 
