@@ -57,6 +57,8 @@ type Config struct {
 	MaxDelay  time.Duration `mapstructure:"max_delay"`  // how much later holds may make a stock job start
 	MaxDelays []string      `mapstructure:"max_delays"` // the same for single partitions and QOS
 
+	GrowDelay time.Duration `mapstructure:"grow_delay"` // how much later growths on demand may make a waiting job start, in all
+
 	Retention time.Duration `mapstructure:"retention"` // how long records of the past are kept; 0 for as long as the database
 
 	GiveUp   time.Duration `mapstructure:"give_up"`  // how long a growth that fails is tried
@@ -350,6 +352,7 @@ func (c Config) Validate() error {
 	check(c.Margin >= 0, "margin", "%v; want 0s or more", c.Margin)
 	check(c.HoldAhead >= 0, "hold_ahead", "%v; want 0s or more", c.HoldAhead)
 	check(c.MaxDelay >= 0, "max_delay", "%v; want 0s or more", c.MaxDelay)
+	check(c.GrowDelay >= 0 && c.GrowDelay <= MostGrowDelay, "grow_delay", "%v; want 0s to %v", c.GrowDelay, MostGrowDelay)
 	_, err := c.Delays()
 	check(err == nil, "max_delays", "%v", err)
 	check(signalName.MatchString(c.OverrunSignal), "overrun_signal", "%q; want a signal's name, such as URG", c.OverrunSignal)

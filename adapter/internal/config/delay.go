@@ -6,6 +6,9 @@ import (
 	"time"
 )
 
+// MostGrowDelay bounds grow_delay.
+const MostGrowDelay = time.Hour
+
 // Delays is how much later stock jobs may start because of holds.
 type Delays struct {
 	of         time.Duration

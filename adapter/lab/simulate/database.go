@@ -24,6 +24,7 @@ type Database struct {
 	Holds    map[int64]row.Hold // the ledger: by ID, by step, and by Slurm ID
 	Promises map[PromiseKey]row.Promise
 	Delays   map[uint32]row.Delay
+	Grown    map[row.GrowDelayOf]row.GrowDelay
 }
 
 // PromiseKey is the key of a promise: its job's row and its step.
@@ -42,13 +43,13 @@ type Event struct {
 
 // NewDatabase returns an empty one.
 func NewDatabase() *Database {
-	return &Database{Jobs: map[int64]msg.BookedJob{}, Intents: map[int64]row.Intent{}, Holds: map[int64]row.Hold{}, Promises: map[PromiseKey]row.Promise{}, Delays: map[uint32]row.Delay{}}
+	return &Database{Jobs: map[int64]msg.BookedJob{}, Intents: map[int64]row.Intent{}, Holds: map[int64]row.Hold{}, Promises: map[PromiseKey]row.Promise{}, Delays: map[uint32]row.Delay{}, Grown: map[row.GrowDelayOf]row.GrowDelay{}}
 }
 
 // clone returns a copy.
 func (d *Database) clone() *Database {
 	return &Database{Aside: slices.Clone(d.Aside), Jobs: maps.Clone(d.Jobs), Intents: maps.Clone(d.Intents), LastIntent: d.LastIntent, Events: slices.Clone(d.Events),
-		Holds: maps.Clone(d.Holds), Promises: maps.Clone(d.Promises), Delays: maps.Clone(d.Delays)}
+		Holds: maps.Clone(d.Holds), Promises: maps.Clone(d.Promises), Delays: maps.Clone(d.Delays), Grown: maps.Clone(d.Grown)}
 }
 
 // write writes the rows and intents of a step and reports whether it could.
@@ -89,6 +90,10 @@ func (d *Database) write(effects []msg.Effect) (ok bool) {
 			d.Promises[PromiseKey{e.Promise.Job, e.Promise.Step}] = e.Promise
 		case msg.SaveDelay:
 			d.Delays[e.Delay.SlurmID] = e.Delay
+		case msg.SaveGrowDelay:
+			if d.Grown[e.Row.GrowDelayOf] = e.Row; e.Row.Amount == 0 {
+				delete(d.Grown, e.Row.GrowDelayOf)
+			}
 		case msg.Settle:
 			delete(d.Intents, e.Intent)
 		case msg.Task:
@@ -139,6 +144,9 @@ func (d *Database) books() msg.Books {
 		if d.Delays[id].Settled.IsZero() {
 			b.Delays = append(b.Delays, d.Delays[id])
 		}
+	}
+	for _, of := range slices.SortedFunc(maps.Keys(d.Grown), row.GrowDelayOf.Compare) {
+		b.GrowDelays = append(b.GrowDelays, d.Grown[of])
 	}
 	for _, id := range slices.Sorted(maps.Keys(d.Intents)) {
 		b.Intents = append(b.Intents, d.Intents[id])

@@ -132,6 +132,8 @@ func configure(c *config.Config, theirs **Policy, words []string) (err error) {
 			err = setShares(&c.HoldShares, value)
 		case "max_delay":
 			c.MaxDelay, err = time.ParseDuration(value)
+		case "grow_delay":
+			c.GrowDelay, err = time.ParseDuration(value)
 		case "allow.users": // in storms, whose policy for overruns is none that operators may set
 			c.Allow.Users = names(value)
 		case "deny.users":

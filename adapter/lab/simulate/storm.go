@@ -113,6 +113,8 @@ func Storm(seed uint64) string {
 	head[3] += " max_delay=" + d.pick("0s", "1m", "5m", "20m", "1h")
 	d.ahead()
 	g.add(d)
+	gd := &storming{Rand: rand.New(rand.NewPCG(seed, 47))} // by a chance of its own
+	head[3] += " grow_delay=" + gd.pick("0s", "0s", "1m", "10m", "30m")
 	if seed%4 == 3 { // by chances of their own
 		r := &storming{Rand: rand.New(rand.NewPCG(seed, 18)), nodes: nodes}
 		for i := range 1 + r.IntN(3) {

@@ -209,3 +209,34 @@ func (s *Store) OpenDelays(ctx context.Context) (all []row.Delay, err error) {
 	}
 	return all, rows.Err()
 }
+
+// SaveGrowDelay writes a row of the ledger of growth on demand, or deletes it if its amount is 0.
+func (s *Store) SaveGrowDelay(ctx context.Context, d row.GrowDelay) error {
+	query, args := `INSERT OR REPLACE INTO grow_delays (user, id, since, amount) VALUES (?, ?, ?, ?)`, []any{d.User, d.ID, unix(d.Since), d.Amount}
+	if d.Amount == 0 {
+		query, args = `DELETE FROM grow_delays WHERE user = ? AND id = ?`, args[:2]
+	}
+	if _, err := s.on().ExecContext(ctx, query, args...); err != nil {
+		return fmt.Errorf("delay by growth: %w", err)
+	}
+	return nil
+}
+
+// GrowDelays lists the ledger of growth on demand.
+func (s *Store) GrowDelays(ctx context.Context) (all []row.GrowDelay, err error) {
+	rows, err := s.on().QueryContext(ctx, `SELECT user, id, since, amount FROM grow_delays ORDER BY user, id`)
+	if err != nil {
+		return nil, fmt.Errorf("read delays by growth: %w", err)
+	}
+	defer rows.Close()
+	for rows.Next() {
+		var d row.GrowDelay
+		var since int64
+		if err := rows.Scan(&d.User, &d.ID, &since, &d.Amount); err != nil {
+			return nil, fmt.Errorf("read delays by growth: %w", err)
+		}
+		d.Since = fromUnix(since)
+		all = append(all, d)
+	}
+	return all, rows.Err()
+}

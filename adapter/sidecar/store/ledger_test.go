@@ -163,3 +163,25 @@ func TestPrune(t *testing.T) {
 		}
 	}
 }
+
+// TestGrowDelays: the ledger of growth on demand is read as it was written, and rows without an amount go.
+func TestGrowDelays(t *testing.T) {
+	ctx, path := context.Background(), filepath.Join(t.TempDir(), "db")
+	s, at := open(t, path), time.Unix(1_800_000_000, 0)
+	job := row.GrowDelay{GrowDelayOf: row.GrowDelayOf{ID: 9}, Since: at, Amount: 100}
+	user := row.GrowDelay{GrowDelayOf: row.GrowDelayOf{User: true, ID: 9}, Since: at, Amount: 600}
+	later := job
+	later.Amount = 200
+	gone := row.GrowDelay{GrowDelayOf: user.GrowDelayOf}
+	for i, one := range []struct {
+		save row.GrowDelay
+		want []row.GrowDelay
+	}{{job, []row.GrowDelay{job}}, {user, []row.GrowDelay{job, user}}, {later, []row.GrowDelay{later, user}}, {gone, []row.GrowDelay{later}}} {
+		err := s.SaveGrowDelay(ctx, one.save)
+		again := open(t, path)
+		got, err2 := again.GrowDelays(ctx)
+		if diff := cmp.Diff(one.want, got); errors.Join(err, err2) != nil || diff != "" {
+			t.Errorf("%d: %v; -want +got:\n%s", i, errors.Join(err, err2), diff)
+		}
+	}
+}

@@ -186,10 +186,17 @@ func notHeld(c *state.Core, j *state.Job, step int, nodes []string) state.Reason
 	switch {
 	case held && len(msg.Without(nodes, r.Nodes)) > 0 && len(msg.Common(nodes, r.Nodes)) > 0:
 		return state.Because(state.WhyHoldMoves) // Slurm would give it no nodes that the hold blocks
-	case !held && covered(c, j, step, nodes) && j.State == row.Waiting:
+	case !held && (covered(c, j, step, nodes) || postpones(c, j, step)) && j.State == row.Waiting:
 		return state.Because(state.WhyHeldSoon) // the hold was requested just now
 	}
 	return state.Reason{}
+}
+
+// postpones reports whether a requested step may make waiting jobs later. Slurm starts its expander before these only in a
+// hold.
+func postpones(c *state.Core, j *state.Job, step int) bool {
+	_, is := c.Delays.Grown[row.GrowDelayOf{User: true, ID: j.UID}]
+	return is && len(j.Changes) > 0 && !slices.Contains(j.Deferred, step)
 }
 
 // bring submits the expander that brings a job nodes, for a step or beyond its plan.

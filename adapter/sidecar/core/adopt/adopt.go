@@ -88,6 +88,12 @@ func restoreLedger(c *state.Core, books msg.Books) {
 		c.In(&d.Submitted, &d.Since, &d.Could)
 		c.Delays.Late[slurmctl.JobID(d.SlurmID)] = &d
 	}
+	for _, d := range books.GrowDelays {
+		if d.User {
+			c.In(&d.Since)
+		}
+		c.Delays.Grown[d.GrowDelayOf] = d
+	}
 }
 
 // restored returns a job of the database with its plan and its past steps.

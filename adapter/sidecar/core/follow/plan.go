@@ -40,7 +40,7 @@ func FitSafely(c *state.Core, s *state.Snapshot, j *state.Job, t *state.Target, 
 func moveUp(c *state.Core, s *state.Snapshot, j *state.Job, now int64) {
 	copied := *j
 	t := &state.Target{Job: &copied, Wait: planner.MaxDuration}
-	r := FitSafely(c, s, j, t, now, Fitting{Around: AroundOf(c, s, j), Strict: true, Wait: t.Wait}, false)
+	r := FitSafely(c, s, j, t, now, Fitting{Around: AroundOf(c, s, j, nil), Strict: true, Wait: t.Wait}, false)
 	if r.Unfit == "" && r.Plan[j.Step].Start+OverrunQuantum <= j.Next().Start {
 		c.StorePlan(j, r.Plan)
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/state"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/store/row"
 	"github.com/evoslurm/evoslurm/planner"
+	"github.com/evoslurm/evoslurm/slurmctl"
 )
 
 // fitStrictly does what fitRest does, but rejects a plan that takes a node from others.
@@ -44,33 +45,113 @@ func fitStrictly(c *state.Core, s *state.Snapshot, j *state.Job, t *state.Target
 }
 
 // AroundOf returns what is certain without a running job whose request changes, if all other jobs keep what
-// they were promised.
-func AroundOf(c *state.Core, s *state.Snapshot, j *state.Job) func(origin int64) *msg.Occupancy {
+// they were promised. Each waiting job keeps its place, or one that begins by as many seconds later as `later` says
+// (nil: none).
+func AroundOf(c *state.Core, s *state.Snapshot, j *state.Job, later func(slurm.Candidate) int64) func(origin int64) *msg.Occupancy {
 	known := map[int64]*msg.Occupancy{}
 	return func(origin int64) *msg.Occupancy {
 		if o := known[origin]; o != nil {
 			return o.Clone()
 		}
-		o, all := Occupied(c, s, origin, j), Occupied(c, s, origin, nil)
-		queued := queuedAsPlanned(c, s)
-		nodes, choices, _ := slurm.PlacesOf(c, s, j)
-		sets := plan.SetsOf(s, append(queued[:len(queued):len(queued)], slurm.Candidate{Nodes: nodes, Choices: choices}))
-		list := append(queued, plan.StockCandidates(c, s, s.Taken.Unix(), slurm.Turn{plan.TierOf(c, &j.Record, false), j.Priority}, sets)...)
-		slices.SortStableFunc(list, plan.MoreUrgent)
-		for _, some := range plan.Batches(s, list) {
-			b := plan.ProblemBatch(c, s, all, some)
-			plans, err := b.PlanBatch(all, &b.Places[0], true, InOrder{FixedOnly})
-			for i, cand := range some.Jobs {
-				if err == nil && (cand.Job == nil || plans[i].Unfit == "" && plans[i].Start+origin <= cand.Earliest+OverrunQuantum) {
-					o.Take(plans[i].Names, []planner.Planned{plans[i].Planned})
-				} else if cand.Job != nil {
-					AddPromises(c, o, s, cand.Job, s.Taken.Unix())
+		o, list := Occupied(c, s, origin, j), waiting(c, s, j)
+		if all := Occupied(c, s, origin, nil); later == nil {
+			placeAll(c, s, all, list, func(w *Placed) { w.keep(c, s, o) })
+		} else {
+			present := map[*slurmctl.Job]*Placed{}
+			placeAll(c, s, all.Clone(), list, func(w *Placed) { present[w.Record] = w })
+			for i := range list {
+				if w := present[list[i].Record]; w.Start() < planner.Forever {
+					list[i].Earliest = w.Start() + later(list[i])
 				}
 			}
+			placeAll(c, s, all, list, func(w *Placed) {
+				if w.Start() > w.Earliest {
+					w = present[w.Record]
+				}
+				w.keep(c, s, o)
+			})
 		}
 		known[origin] = o
 		return o.Clone()
 	}
+}
+
+// Placed is a waiting job with its place.
+type Placed struct {
+	slurm.Candidate
+	origin int64
+	names  []int // of the plan's nodes
+	plan   planner.Planned
+}
+
+// Start returns the Unix second at which it starts; planner.Forever if it fits nowhere.
+func (w *Placed) Start() int64 {
+	if w.plan.Unfit != "" {
+		return planner.Forever
+	}
+	return w.plan.Start + w.origin
+}
+
+// keep adds the place, or that of the job's plan if the job would begin later than in it.
+func (w *Placed) keep(c *state.Core, s *state.Snapshot, o *msg.Occupancy) {
+	if w.Job == nil || w.Start() <= w.Earliest+OverrunQuantum {
+		o.Take(w.names, []planner.Planned{w.plan})
+	} else {
+		AddPromises(c, o, s, w.Job, s.Taken.Unix())
+	}
+}
+
+// waiting lists the waiting jobs that a running job's change may not move, in Slurm's order: queued jobs with a plan, and
+// stock jobs that do not come behind it.
+func waiting(c *state.Core, s *state.Snapshot, j *state.Job) []slurm.Candidate {
+	queued := queuedAsPlanned(c, s)
+	nodes, choices, _ := slurm.PlacesOf(c, s, j)
+	sets := plan.SetsOf(s, append(queued[:len(queued):len(queued)], slurm.Candidate{Nodes: nodes, Choices: choices}))
+	list := append(queued, plan.StockCandidates(c, s, s.Taken.Unix(), slurm.Turn{plan.TierOf(c, &j.Record, false), j.Priority}, sets)...)
+	slices.SortStableFunc(list, plan.MoreUrgent)
+	return list
+}
+
+// placeAll plans waiting jobs in their order, each as early as possible, and hands each one to take.
+func placeAll(c *state.Core, s *state.Snapshot, o *msg.Occupancy, list []slurm.Candidate, take func(*Placed)) {
+	for _, some := range plan.Batches(s, list) {
+		b := plan.ProblemBatch(c, s, o, some)
+		plans, err := b.PlanBatch(o, &b.Places[0], true, InOrder{FixedOnly})
+		for i, cand := range some.Jobs {
+			w := Placed{cand, o.Origin, nil, planner.Planned{Unfit: "it cannot be planned"}}
+			if err == nil {
+				w.names, w.plan = plans[i].Names, plans[i].Planned
+			}
+			take(&w)
+		}
+	}
+}
+
+// Postponed lists the waiting jobs that would start later if a running job had another plan, and the seconds of each
+// delay; planner.Forever if it would never start.
+func Postponed(c *state.Core, s *state.Snapshot, j *state.Job, t *state.Target, plan []msg.PlannedStep) (jobs []slurm.Candidate, seconds []int64) {
+	now, before := s.Taken.Unix(), Starts(c, s, j)
+	changed := *t.Job
+	changed.Plan = plan
+	o := Occupied(c, s, now, j)
+	AddPromises(c, o, s, &changed, now)
+	placeAll(c, s, o, waiting(c, s, j), func(w *Placed) {
+		late := w.Start() - before[w.Record.ID]
+		if w.Start() == planner.Forever && late > 0 {
+			late = planner.Forever
+		}
+		if late > 0 {
+			jobs, seconds = append(jobs, w.Candidate), append(seconds, late)
+		}
+	})
+	return jobs, seconds
+}
+
+// Starts returns when the waiting jobs that a running job's change may not move would start.
+func Starts(c *state.Core, s *state.Snapshot, j *state.Job) map[slurmctl.JobID]int64 {
+	starts := map[slurmctl.JobID]int64{}
+	placeAll(c, s, Occupied(c, s, s.Taken.Unix(), nil), waiting(c, s, j), func(w *Placed) { starts[w.Record.ID] = w.Start() })
+	return starts
 }
 
 // queuedAsPlanned lists the queued jobs with a plan, to start when the plan says. Each starts no later than

@@ -123,6 +123,11 @@ func (c Clock) Out(e Effect) Effect {
 	case SaveDelay:
 		c.out(&e.Delay.Submitted, &e.Delay.Since, &e.Delay.Could, &e.Delay.Settled)
 		return e
+	case SaveGrowDelay:
+		if e.Row.User {
+			c.out(&e.Row.Since)
+		}
+		return e
 	case Task:
 		return c.outTask(e)
 	}

@@ -29,9 +29,10 @@ type Books struct {
 	LastRow    int64
 	Intents    []row.Intent // never settled
 	LastIntent int64
-	Holds      []row.Hold     // rows of holds that were not given up
-	LastHold   int64          // highest ID of such a row, given up or not
-	Delays     []row.Delay    // of stock jobs that waited
+	Holds      []row.Hold  // rows of holds that were not given up
+	LastHold   int64       // highest ID of such a row, given up or not
+	Delays     []row.Delay // of stock jobs that waited
+	GrowDelays []row.GrowDelay
 	Aside      []Aside        // jobs to set aside
 	Doubt      slurmctl.JobID // job being handled when the previous process ended, if that proves nothing; 0 if none
 }

@@ -61,6 +61,8 @@ type (
 	SavePromise struct{ Promise row.Promise }
 	// SaveDelay saves a row of the ledger of delays.
 	SaveDelay struct{ Delay row.Delay }
+	// SaveGrowDelay saves a row of the ledger of growth on demand.
+	SaveGrowDelay struct{ Row row.GrowDelay }
 	// Settle saves the outcome of an intent; "": it worked.
 	Settle struct {
 		Intent int64
@@ -89,6 +91,8 @@ func (SavePromise) effect() {}
 
 func (SaveDelay) effect() {}
 
+func (SaveGrowDelay) effect() {}
+
 func (Settle) effect() {}
 
 func (AddJob) write() {}
@@ -110,6 +114,8 @@ func (SaveHold) write() {}
 func (SavePromise) write() {}
 
 func (SaveDelay) write() {}
+
+func (SaveGrowDelay) write() {}
 
 func (Settle) write() {}
 

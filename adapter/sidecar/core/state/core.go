@@ -158,7 +158,7 @@ func New(site msg.Site, cfg config.Config, strategy msg.Strategy, now time.Time)
 			Arrays: map[slurmctl.JobID]Array{}},
 		Holds: Holds{Reservations: map[string]slurmctl.Reservation{}, StuckHolds: map[string]slurmctl.Reservation{}, HeldSince: map[string]time.Time{}, HoldNames: map[HoldKey]string{},
 			HoldChanged: map[string]time.Time{}, Ledger: map[string]*Booked{}, Unwilling: map[string]bool{}, Intruders: map[slurmctl.JobID]Intrusion{}, Opened: map[string]Opening{},
-			Delays: delays{Jobs: map[slurmctl.JobID]*HeldUp{}, Distrusted: map[uint32]time.Time{}, Late: map[slurmctl.JobID]*row.Delay{}}},
+			Delays: delays{Jobs: map[slurmctl.JobID]*HeldUp{}, Distrusted: map[uint32]time.Time{}, Late: map[slurmctl.JobID]*row.Delay{}, Grown: map[row.GrowDelayOf]row.GrowDelay{}}},
 	}
 	c.Log.C = c
 	c.Power.SetSaving(slurmctl.Config{})

@@ -69,6 +69,8 @@ type delays struct {
 
 	Late     map[slurmctl.JobID]*row.Delay // pending stock jobs that are planned later because of holds
 	Measured time.Time                     // when these were planned last
+
+	Grown map[row.GrowDelayOf]row.GrowDelay // the ledger of growth on demand
 }
 
 // Copied returns a copy, for plans made outside the main loop.
@@ -78,7 +80,7 @@ func (d *delays) Copied() delays {
 	for id, h := range d.Jobs {
 		n.Jobs[id] = CopyOf(h)
 	}
-	n.Late = map[slurmctl.JobID]*row.Delay{}
+	n.Late, n.Grown = map[slurmctl.JobID]*row.Delay{}, maps.Clone(d.Grown)
 	return n
 }
 

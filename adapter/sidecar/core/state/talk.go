@@ -45,7 +45,7 @@ type Attempted struct{ Number, Cycle uint64 }
 // Result returns a call's target with the result of its attempt.
 func (k *OpenCall) Result() TriedTarget {
 	r := TriedTarget{Target: k.Target, Refused: k.Tried.Refused, Earliest: k.Tried.Earliest}
-	r.GoesBehind, r.Plan = k.Tried.Behind, nil
+	r.GoesBehind, r.Later, r.Plan = k.Tried.Behind, k.Tried.Later, nil
 	if r.Grown > 0 {
 		r.Profile = slices.Clone(r.Profile)
 		r.Profile[r.Grown].Nodes = k.Tried.Nodes
@@ -118,10 +118,11 @@ type Target struct {
 	Words      string // the request in words
 	Ends       bool   // the current step ends now
 	Wait       int64
-	Fewest     int   // smallest number of nodes, for a growth that may be smaller than requested
-	GoesBehind bool  // the job goes behind all other waiting jobs
-	Grown      int   // position of the step to which the job grows; 0 if it does not grow
-	Most       []int // maximum nodes of the last steps, if they are malleable
+	Fewest     int             // smallest number of nodes, for a growth that may be smaller than requested
+	GoesBehind bool            // the job goes behind all other waiting jobs
+	Grown      int             // position of the step to which the job grows; 0 if it does not grow
+	Most       []int           // maximum nodes of the last steps, if they are malleable
+	Later      []msg.Postponed // waiting jobs that start later because of the growth
 }
 
 // Restorable holds the state of a job before a change, in case Slurm refuses the change.

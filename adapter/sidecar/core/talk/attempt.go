@@ -36,7 +36,7 @@ type Attempt struct {
 // Run implements [msg.Attempt].
 func (a *Attempt) Run() msg.Tried {
 	r := TryChange(a.core, a.core.Snapshot, a.Job, a.target)
-	out := msg.Tried{Refused: r.Refused, Earliest: r.Earliest, Behind: r.GoesBehind}
+	out := msg.Tried{Refused: r.Refused, Earliest: r.Earliest, Behind: r.GoesBehind, Later: r.Later}
 	if r.Grown > 0 {
 		out.Nodes = r.Profile[r.Grown].Nodes
 	}
@@ -75,9 +75,10 @@ func TakeTried(c *state.Core, in msg.Tried) {
 }
 
 // NextTries begins a cycle, in which each user may have one attempt. It deletes users without
-// a recent attempt.
+// a recent attempt, and forgets delays that no longer count.
 func NextTries(c *state.Core) {
 	c.Tries.Cycle++
+	forgetGrown(c)
 	maps.DeleteFunc(c.Tries.Of, func(_ uint32, t state.Attempted) bool { return t.Cycle+1 < c.Tries.Cycle })
 }
 

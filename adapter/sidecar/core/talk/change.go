@@ -99,6 +99,7 @@ func conclude(c *state.Core, k *state.OpenCall, j *state.Job) bool {
 		a.Leaving = msg.Without(j.Nodes(), tried.Plan[j.Step].Nodes)
 	}
 	if a.Accepted && !a.DryRun {
+		bookGrowth(c, j, tried.Later)
 		MakeChange(c, j, tried.Target, k.Change.ID)
 		act.WriteRequest(c, j)
 		return false

@@ -28,7 +28,7 @@ func TryChange(c *state.Core, s *state.Snapshot, j *state.Job, t *state.Target) 
 		t.Plan = nil
 		return state.TriedTarget{Target: t, Refused: err.Error()}
 	}
-	around := follow.AroundOf(c, s, j)
+	around := follow.AroundOf(c, s, j, nil)
 	most := t.Profile[t.Grown].Nodes
 	if t.Grown == 0 || t.Fewest >= most {
 		return tryOne(c, s, j, t, around)
@@ -74,13 +74,18 @@ func tryOne(c *state.Core, s *state.Snapshot, j *state.Job, t *state.Target, aro
 		t.Plan = r.Plan
 		return state.TriedTarget{Target: t, Refused: beyondLimit(c, s, t)}
 	}
-	t.Plan = nil
+	postponed := ""
+	if t.Plan = nil; t.Grown > 0 && c.Config.GrowDelay > 0 {
+		if postponed = postponing(c, s, j, t); t.Plan != nil {
+			return state.TriedTarget{Target: t, Refused: beyondLimit(c, s, t)}
+		}
+	}
 	later := follow.FitSafely(c, s, j, t, now, f, true)
 	if later.Unfit != "" {
-		return state.TriedTarget{Target: t, Refused: "it cannot be had as things are: " + later.Unfit}
+		return state.TriedTarget{Target: t, Refused: "it cannot be had as things are: " + later.Unfit + postponed}
 	}
 	t.Plan = later.Plan
-	why := inTheWay(c, s, t, around(now), now)
+	why := inTheWay(c, s, t, around(now), now) + postponed
 	if over := beyondLimit(c, s, t); over != "" {
 		return state.TriedTarget{Target: t, Refused: why + "; and " + over}
 	}

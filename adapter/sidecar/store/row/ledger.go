@@ -1,6 +1,9 @@
 package row
 
-import "time"
+import (
+	"cmp"
+	"time"
+)
 
 // Hold is a row of the ledger of holds: a reservation that kept nodes for a step of a job.
 type Hold struct {
@@ -127,6 +130,31 @@ type Delay struct {
 	Hold    string    // the first hold in its way
 	Job     int64     // row of that hold's job; 0 if not known
 	Settled time.Time // when it started or left; zero while it waits
+}
+
+// GrowDelay is a row of the ledger of growth on demand (grow_delay). A job's row has the seconds that growths of other
+// jobs made it later while it waits. A user's row has the node-seconds that the growths of the user's jobs took
+// from waiting jobs. A row with an amount of 0 is deleted.
+type GrowDelay struct {
+	GrowDelayOf
+	Since  time.Time // when the job was submitted, by Slurm's clock, or when the user's last such growth was granted
+	Amount int64
+}
+
+// GrowDelayOf says whose row it is: that of a Slurm job, or of a user.
+type GrowDelayOf struct {
+	User bool
+	ID   uint32
+}
+
+// Compare orders jobs by their IDs, then users by theirs.
+func (a GrowDelayOf) Compare(b GrowDelayOf) int {
+	if a.User == b.User {
+		return cmp.Compare(a.ID, b.ID)
+	} else if b.User {
+		return -1
+	}
+	return 1
 }
 
 // Stock says which stock job it is, and whose.

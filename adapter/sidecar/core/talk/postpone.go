@@ -1,0 +1,147 @@
+package talk
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/evoslurm/evoslurm/adapter/api"
+	"github.com/evoslurm/evoslurm/adapter/sidecar/core/follow"
+	"github.com/evoslurm/evoslurm/adapter/sidecar/core/msg"
+	"github.com/evoslurm/evoslurm/adapter/sidecar/core/slurm"
+	"github.com/evoslurm/evoslurm/adapter/sidecar/core/state"
+	"github.com/evoslurm/evoslurm/adapter/sidecar/store/row"
+	"github.com/evoslurm/evoslurm/planner"
+	"github.com/evoslurm/evoslurm/slurmctl"
+)
+
+// A growth on demand that does not fit beside the waiting jobs may make them start later, by grow_delay at most. The
+// budget is a waiting job's: whatever growths make it later, and whosever they are, their seconds add up in the ledger
+// until the job no longer waits. Nodes promised to running jobs stay promised. The growths of one user take no more from
+// others than grow_delay on every node, until an hour has passed without such a growth.
+
+// shareFor is how long after a user's last growth that made others later the user's share counts.
+const shareFor = time.Hour
+
+// budgetOf returns how many seconds later growths may still make a waiting job.
+func budgetOf(c *state.Core, r *slurmctl.Job, evolving bool) int64 {
+	most := c.Config.GrowDelay
+	if budgets, err := c.Config.Delays(); err == nil && !evolving { // Validate rejects invalid delays before
+		most = min(most, budgets.Of(r.Partition, r.QOS))
+	}
+	if d := c.Delays.Grown[row.GrowDelayOf{ID: uint32(r.ID)}]; d.Since.Equal(c.Wall(r.SubmitTime)) {
+		return max(slurm.Seconds(most)-d.Amount, 0)
+	}
+	return slurm.Seconds(most)
+}
+
+// shareLeft returns how many node-seconds a user's growths may still take from waiting jobs.
+func shareLeft(c *state.Core, s *state.Snapshot, uid uint32) int64 {
+	most := slurm.Seconds(c.Config.GrowDelay) * int64(len(s.Nodes))
+	if d := c.Delays.Grown[row.GrowDelayOf{User: true, ID: uid}]; !c.Reached(c.Now, d.Since.Add(shareFor)) {
+		return max(most-d.Amount, 0)
+	}
+	return most
+}
+
+// postponing has a growth that does not fit beside the waiting jobs fit with some of them later. It returns why it cannot,
+// as an addition to other reasons, as far as it is because of them.
+func postponing(c *state.Core, s *state.Snapshot, j *state.Job, t *state.Target) (why string) {
+	fit := func(later func(slurm.Candidate) int64) string {
+		f := follow.Fitting{Around: follow.AroundOf(c, s, j, later), Strict: true, Wait: t.Wait}
+		r := follow.FitSafely(c, s, j, t, s.Taken.Unix(), f, false)
+		t.Plan, t.Later = r.Plan, nil
+		return r.Unfit
+	}
+	if fit(func(w slurm.Candidate) int64 { return budgetOf(c, w.Record, w.Job != nil) }) == "" {
+		if why = postponed(c, s, j, t); why == "" {
+			return ""
+		}
+	} else if fit(func(slurm.Candidate) int64 { return planner.MaxDuration }) == "" {
+		why = postponed(c, s, j, t)
+	}
+	if t.Plan, t.Later = nil, nil; why != "" {
+		why = "; " + why
+	}
+	return why
+}
+
+// postponed finds which waiting jobs a growth as planned makes later, and returns why it may not.
+func postponed(c *state.Core, s *state.Snapshot, j *state.Job, t *state.Target) string {
+	jobs, seconds := follow.Postponed(c, s, j, t, t.Plan)
+	worst, taken := -1, int64(0)
+	for i, w := range jobs {
+		if over := seconds[i] - budgetOf(c, w.Record, w.Job != nil); over > 0 && (worst < 0 || seconds[i] > seconds[worst]) {
+			worst = i
+		}
+	}
+	if worst >= 0 {
+		r, left := jobs[worst].Record, budgetOf(c, jobs[worst].Record, jobs[worst].Job != nil)
+		name := state.JobNumber(uint32(r.ID))
+		if r.UID != j.UID && reading(c) == api.OwnJobs {
+			name = "another's job"
+		}
+		if seconds[worst] == planner.Forever {
+			return name + " could not start any more with it"
+		}
+		return fmt.Sprintf("with it, %s would start %v later, and growths may make it %v later (grow_delay)", name, time.Duration(seconds[worst])*time.Second, time.Duration(left)*time.Second)
+	}
+	for i, w := range jobs {
+		one := msg.Postponed{Job: w.Record.ID, Seconds: seconds[i], Nodes: w.Profile[0].Nodes}
+		t.Later, taken = append(t.Later, one), taken+one.Seconds*int64(one.Nodes)
+	}
+	if left := shareLeft(c, s, j.UID); taken > left {
+		return fmt.Sprintf("it would take %d node-seconds from waiting jobs, and the growths of %s may take %d more until an hour has passed without such a growth (grow_delay)", taken, j.User, left)
+	}
+	return ""
+}
+
+// bookGrowth books what a growth takes from waiting jobs.
+func bookGrowth(c *state.Core, j *state.Job, all []msg.Postponed) {
+	if len(all) == 0 {
+		return
+	}
+	taken := int64(0)
+	for _, one := range all {
+		r := c.Snapshot.ByID[one.Job]
+		if r == nil {
+			continue
+		}
+		taken += one.Seconds * int64(one.Nodes)
+		addTo(c, row.GrowDelayOf{ID: uint32(one.Job)}, c.Wall(r.SubmitTime), c.Wall(r.SubmitTime), one.Seconds)
+	}
+	of := row.GrowDelayOf{User: true, ID: j.UID}
+	since := c.Delays.Grown[of].Since
+	if c.Reached(c.Now, since.Add(shareFor)) {
+		since = c.Now
+	}
+	addTo(c, of, since, c.Now, taken)
+	c.LogJob(j).WithField("jobs", len(all)).WithField("node_seconds", taken).Info("its growth makes waiting jobs later")
+}
+
+// addTo adds to the amount of a row that began at a time, or begins the row. The row then counts from another time.
+func addTo(c *state.Core, of row.GrowDelayOf, began, since time.Time, amount int64) {
+	if d := c.Delays.Grown[of]; d.Since.Equal(began) {
+		amount += d.Amount
+	}
+	d := row.GrowDelay{GrowDelayOf: of, Since: since, Amount: amount}
+	c.Delays.Grown[of] = d
+	c.Emit(msg.SaveGrowDelay{Row: d})
+}
+
+// forgetGrown drops the rows of jobs that no longer wait, and of users whose share counts no longer.
+func forgetGrown(c *state.Core) {
+	for _, of := range slices.SortedFunc(maps.Keys(c.Delays.Grown), row.GrowDelayOf.Compare) {
+		d := c.Delays.Grown[of]
+		if of.User {
+			if !c.Reached(c.Now, d.Since.Add(shareFor)) {
+				continue
+			}
+		} else if r := c.Snapshot.ByID[slurmctl.JobID(of.ID)]; r != nil && r.State == slurmctl.Pending && c.Wall(r.SubmitTime).Equal(d.Since) {
+			continue
+		}
+		delete(c.Delays.Grown, of)
+		c.Emit(msg.SaveGrowDelay{Row: row.GrowDelay{GrowDelayOf: of}})
+	}
+}
