@@ -215,16 +215,45 @@ func sendLeft(c *state.Core, s *state.Snapshot) {
 				sendAway(c, s, r, o.Hold, own)
 			}
 		}
-		if !found && !acts && !o.Until.IsZero() && c.Passed(s.Taken, o.Until) {
+		if !found && !acts && over(c, s, o) && !keeps(c, s, o) {
 			delete(c.Opened, name)
 		}
 	}
 }
 
+// over reports whether a poll shows all jobs that began in an opened hold.
+func over(c *state.Core, s *state.Snapshot, o state.Opening) bool {
+	return !o.Until.IsZero() && c.Passed(s.Taken, o.Until)
+}
+
+// keeps reports whether another opening needs to know of this one: it is not over, and a job may have come by either.
+func keeps(c *state.Core, s *state.Snapshot, o state.Opening) bool {
+	for _, other := range c.Opened {
+		if other.Job != o.Job && other.Job.UID == o.Job.UID && !over(c, s, other) && len(msg.Common(o.Nodes, other.Nodes)) > 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// cameByOther reports whether a job came by the opening whose expander it is, of another job of the user. It counts there.
+func cameByOther(c *state.Core, o state.Opening, r *slurmctl.Job) bool {
+	other, known := c.Opened[r.Name]
+	if !known || other.Job == o.Job || len(msg.Without(r.NodeList, other.Nodes)) > 0 || !adopt.MayBring(c, r, other.Job) {
+		return false
+	}
+	return c.Owner(r.ID) == other.Job || plan.IsExpander(c, r) && began(other, r)
+}
+
+// began reports whether a job began while a hold was open.
+func began(o state.Opening, r *slurmctl.Job) bool {
+	return !r.StartTime.Before(o.Since) && (o.Until.IsZero() || r.StartTime.Before(o.Until))
+}
+
 // leftHold reports whether a job that is not the hold's own began on its nodes while it was open.
 func leftHold(c *state.Core, o state.Opening, r *slurmctl.Job) bool {
 	return r.State != slurmctl.Pending && !r.Ended() && r.State != slurmctl.Completing && c.Owner(r.ID) != o.Job && !refersTo(r, o.Hold) &&
-		!r.StartTime.Before(o.Since) && (o.Until.IsZero() || r.StartTime.Before(o.Until)) && len(msg.Common(o.Nodes, r.NodeList)) > 0
+		began(o, r) && len(msg.Common(o.Nodes, r.NodeList)) > 0 && !cameByOther(c, o, r)
 }
 
 // SettleSendAway is called when an intruder was taken out of a hold, or when that failed.
