@@ -9,40 +9,41 @@ import (
 
 // Job is an evolving job as evosqueue and the dashboard see it.
 type Job struct {
-	ID          uint32    `json:"id"`                   // Slurm id of the base job (of the first job in a chain)
-	Array       uint32    `json:"array,omitempty"`      // of a task: its array
-	ArrayTask   uint32    `json:"array_task,omitempty"` // its number there
-	Name        string    `json:"name"`
-	User        string    `json:"user"`
-	UID         uint32    `json:"uid"`
-	Account     string    `json:"account,omitempty"`
-	Partition   string    `json:"partition"`
-	State       string    `json:"state"`               // queued, starting, running, waiting (step ended, next one's nodes to come), suspended (by Slurm), ended
-	Reason      string    `json:"reason"`              // why it is in this state, in words
-	EndState    string    `json:"end_state,omitempty"` // Slurm's state at the end
-	Drive       string    `json:"drive"`
-	ExpandLimit string    `json:"expand_limit"`
-	Claim       int       `json:"claim,omitempty"` // nodes that it may have at once (--max-nodes); 0: none
-	Profile     string    `json:"profile"`         // requested, in the grammar of --profile
-	Step        int       `json:"step"`            // 1-based; 0 before the start
-	Steps       int       `json:"steps"`
-	Nodes       int       `json:"nodes"` // allocated now
-	NodeList    string    `json:"node_list"`
-	Priority    uint64    `json:"priority"`
-	SlurmJobs   []uint32  `json:"slurm_jobs,omitempty"` // its companions or links, besides ID
-	Submit      time.Time `json:"submit"`
-	NextChange  time.Time `json:"next_change,omitzero"` // next planned start, grow, shrink or end
-	NextNodes   int       `json:"next_nodes"`           // nodes after it
-	Start       time.Time `json:"start,omitzero"`       // actual, otherwise planned
-	End         time.Time `json:"end,omitzero"`         // actual, otherwise planned
-	Moldable    *Moldable `json:"moldable,omitempty"`   // its alternatives
-	Bounds      string    `json:"bounds,omitempty"`     // of a malleable job: the profile with MIN-MAX nodes
-	Lent        string    `json:"lent,omitempty"`       // nodes that a malleable job has beyond its profile
-	Offers      []Offer   `json:"offers,omitempty"`     // to a malleable job, the last ones, oldest first
-	Progress    *Progress `json:"progress,omitempty"`   // as its application has reported it
-	HeldIdle    int64     `json:"held_idle,omitempty"`  // node-seconds that its holds kept idle from jobs that waited
-	Plan        []Span    `json:"plan"`                 // planned steps (past ones as they were planned)
-	Past        []Span    `json:"past"`                 // real allocations
+	ID          uint32         `json:"id"`                   // Slurm id of the base job (of the first job in a chain)
+	Array       uint32         `json:"array,omitempty"`      // of a task: its array
+	ArrayTask   uint32         `json:"array_task,omitempty"` // its number there
+	Name        string         `json:"name"`
+	User        string         `json:"user"`
+	UID         uint32         `json:"uid"`
+	Account     string         `json:"account,omitempty"`
+	Partition   string         `json:"partition"`
+	State       string         `json:"state"`               // queued, starting, running, waiting (step ended, next one's nodes to come), suspended (by Slurm), ended
+	Reason      string         `json:"reason"`              // why it is in this state, in words
+	EndState    string         `json:"end_state,omitempty"` // Slurm's state at the end
+	Drive       string         `json:"drive"`
+	ExpandLimit string         `json:"expand_limit"`
+	Claim       int            `json:"claim,omitempty"` // nodes that it may have at once (--max-nodes); 0: none
+	Profile     string         `json:"profile"`         // requested, in the grammar of --profile
+	Step        int            `json:"step"`            // 1-based; 0 before the start
+	Steps       int            `json:"steps"`
+	Nodes       int            `json:"nodes"` // allocated now
+	NodeList    string         `json:"node_list"`
+	Priority    uint64         `json:"priority"`
+	SlurmJobs   []uint32       `json:"slurm_jobs,omitempty"` // its companions or links, besides ID
+	Submit      time.Time      `json:"submit"`
+	NextChange  time.Time      `json:"next_change,omitzero"` // next planned start, grow, shrink or end
+	NextNodes   int            `json:"next_nodes"`           // nodes after it
+	Start       time.Time      `json:"start,omitzero"`       // actual, otherwise planned
+	End         time.Time      `json:"end,omitzero"`         // actual, otherwise planned
+	Moldable    *Moldable      `json:"moldable,omitempty"`   // its alternatives
+	Components  []JobComponent `json:"components,omitempty"` // of coupled codes
+	Bounds      string         `json:"bounds,omitempty"`     // of a malleable job: the profile with MIN-MAX nodes
+	Lent        string         `json:"lent,omitempty"`       // nodes that a malleable job has beyond its profile
+	Offers      []Offer        `json:"offers,omitempty"`     // to a malleable job, the last ones, oldest first
+	Progress    *Progress      `json:"progress,omitempty"`   // as its application has reported it
+	HeldIdle    int64          `json:"held_idle,omitempty"`  // node-seconds that its holds kept idle from jobs that waited
+	Plan        []Span         `json:"plan"`                 // planned steps (past ones as they were planned)
+	Past        []Span         `json:"past"`                 // real allocations
 }
 
 // Label returns the job's ID, or ARRAY_TASK for a task of an array.
@@ -211,6 +212,8 @@ type Allocation struct {
 	Nodes int    `json:"nodes"`
 	Parts []Part `json:"parts"` // base job first, then companions in order of age
 
+	Components []Component `json:"components,omitempty"` // of coupled codes
+
 	Coming *Coming `json:"coming,omitempty"` // nil if there is no further step
 	Demand *Demand `json:"demand,omitempty"` // nil: nothing is demanded at present
 }
@@ -232,6 +235,21 @@ type Coming struct {
 	At       time.Time `json:"at,omitzero"` // zero if it is planned only once the current step ends
 	Arriving []string  `json:"arriving,omitempty"`
 	Leaving  []string  `json:"leaving,omitempty"` // unless next names others
+	Handing  []string  `json:"handing,omitempty"` // from one component to another
+}
+
+// Component is one of a job's coupled codes, with its part of the nodes.
+type Component struct {
+	Name     string   `json:"name"`
+	NodeList []string `json:"node_list"`
+}
+
+// JobComponent is a component of a job as evosqueue and the dashboard see it.
+type JobComponent struct {
+	Name     string `json:"name"`
+	Profile  string `json:"profile"`
+	Nodes    int    `json:"nodes"` // that it has now
+	NodeList string `json:"node_list"`
 }
 
 // Part is one Slurm job's share of an allocation.

@@ -1,6 +1,7 @@
 package main
 
 const usage = `Usage: evosbatch [sbatch options] --profile=NODES@DURATION[,NODES@DURATION...]
+       evosbatch [sbatch options] --component=NAME --profile=PROFILE [--component=...]
        evosbatch [sbatch options] --moldable=ALTERNATIVES [--moldable-by=preference]
        evosbatch [sbatch options] --malleable=MIN-MAX [--size=any|pow2|multiple:K]
                  [--grace=DURATION] [--speedup=FILE|amdahl:F]
@@ -23,6 +24,9 @@ Options of evosbatch:
                               name, and prints it with these runs. The last step may
                               be open, as in '2@10m,?1-16@2h': MIN nodes are promised
                               there, and MAX is a claim, as by --max-nodes
+      --component=NAME        before a --profile: the profile is that of one of several
+                              coupled codes, which share the job's nodes. Each keeps
+                              its nodes as far as possible (see evosrun --component)
       --moldable=ALTERNATIVES alternatives; the job gets one at its start:
                               4@2h,8@70m,16@40m, or whole profiles between bars:
                               '2@10m,5@30m | 4@15m,8@20m'

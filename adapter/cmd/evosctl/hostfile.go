@@ -12,7 +12,7 @@ import (
 
 func newHostfile() *cobra.Command {
 	var job jobFlag
-	var format, file string
+	var component, format, file string
 	var slots int
 	cmd := &cobra.Command{
 		Use:   "hostfile",
@@ -24,6 +24,8 @@ there: --ntasks-per-node, else the CPUs divided by --cpus-per-task.
   evosctl hostfile --format=mpich -o hosts
   mpiexec -f hosts ./a.out
 
+With --component=NAME, only the nodes of that component (evosbatch --component).
+
 In drive mode companion the launcher needs help to reach all nodes: see evosctl
 launch --help.`,
 		Args: cobra.NoArgs,
@@ -32,7 +34,7 @@ launch --help.`,
 			if err != nil {
 				return err
 			}
-			text, err := injob.Hostfile(a, format, slots, os.Getenv)
+			text, err := injob.Hostfile(a, component, format, slots, os.Getenv)
 			if err != nil {
 				return err
 			}
@@ -47,6 +49,7 @@ launch --help.`,
 		},
 	}
 	job.add(cmd)
+	cmd.Flags().StringVar(&component, "component", "", "component of a job of coupled codes (default: all nodes)")
 	cmd.Flags().StringVar(&format, "format", "plain", "format: plain, mpich, or openmpi")
 	cmd.Flags().StringVarP(&file, "output", "o", "", "file to write (default standard output)")
 	cmd.Flags().IntVar(&slots, "slots", 0, "slots per node (default: the tasks that Slurm would place there)")

@@ -151,7 +151,7 @@ func followed(ctx context.Context, client *api.Client, a api.Allocation, release
 	if hooks.Shrink != "" && len(leaving) > 0 {
 		release = leaving
 	}
-	m := injob.MeetFollowers(ctx, client.Address(), a.Job, leaving, a.Coming == nil, time.Time{}, say)
+	m := injob.MeetFollowers(ctx, client.Address(), a.Job, injob.Going(a, leaving), a.Coming == nil, time.Time{}, say)
 	defer m.End(nil)
 	if ctx.Err() != nil {
 		return a, errDraining

@@ -73,6 +73,7 @@ func (b *scripted) Allocation(_ context.Context, id uint32) (api.Allocation, err
 		part(id, "n1", "n2")
 		part(20, "n3", "n4", "n5")
 		a.Drive = "companion"
+		a.Components = []api.Component{{Name: "ocean", NodeList: []string{"n1", "n5"}}, {Name: "atm", NodeList: []string{"n2", "n3", "n4"}}}
 	case step == 2:
 		part(id, "n1", "n2", "n3", "n4", "n5")
 		a.Coming = &api.Coming{Step: 3, Nodes: 1, Leaving: []string{"n2", "n3", "n4", "n5"}}

@@ -51,6 +51,7 @@ func ExportsOf(a api.Allocation, getenv func(string) string) (Exports, error) {
 			{VarDone, done},
 		},
 	}
+	e.Set = append(e.Set, componentVars(a)...)
 	if len(a.Parts) == 0 {
 		return e, nil
 	}
@@ -222,6 +223,9 @@ func check(a api.Allocation) error {
 		if _, err := drivemode.Parse(a.Drive); err != nil {
 			return bad("%v", err)
 		}
+	}
+	if err := checkComponents(a); err != nil {
+		return err
 	}
 	seen := make(map[string]bool)
 	for _, p := range a.Parts {

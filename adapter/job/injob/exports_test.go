@@ -108,7 +108,7 @@ func TestFalseAllocationsAreRefused(t *testing.T) {
 		if _, err := ExportsOf(a, env()); err == nil {
 			t.Errorf("%s: exports", name)
 		}
-		if _, err := Hostfile(a, "plain", 0, env()); err == nil {
+		if _, err := Hostfile(a, "", "plain", 0, env()); err == nil {
 			t.Errorf("%s: host file", name)
 		}
 		if _, _, err := Launch(a, []string{"n1", "true"}, nil); err == nil {
@@ -216,11 +216,11 @@ func TestHostfile(t *testing.T) {
 		{"openmpi", 0, "SLURM_NTASKS_PER_NODE=2", "n1 slots=2\nn2 slots=2\nn5 slots=2\nn6 slots=2\nn7 slots=2\nn9 slots=2\n"},
 		{"mpich", 1, "SLURM_NTASKS_PER_NODE=2", "n1:1\nn2:1\nn5:1\nn6:1\nn7:1\nn9:1\n"},
 	} {
-		if got, err := Hostfile(companions(), c.format, c.slots, env(c.env)); err != nil || got != c.want {
+		if got, err := Hostfile(companions(), "", c.format, c.slots, env(c.env)); err != nil || got != c.want {
 			t.Errorf("%s: %q, %v; want %q", c.format, got, err, c.want)
 		}
 	}
-	if _, err := Hostfile(companions(), "xml", 0, env()); err == nil {
+	if _, err := Hostfile(companions(), "", "xml", 0, env()); err == nil {
 		t.Error("xml was taken")
 	}
 }

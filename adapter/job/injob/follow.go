@@ -199,7 +199,9 @@ func (f *follower) learn(a api.Allocation) {
 	if a.Step < f.has.Step { // an answer that was overtaken
 		return
 	}
-	arrived, left := difference(NodesOf(a), NodesOf(f.has)), difference(NodesOf(f.has), NodesOf(a))
+	own, _ := OfComponent(a, f.component)
+	had, _ := OfComponent(f.has, f.component)
+	arrived, left := difference(NodesOf(own), NodesOf(had)), difference(NodesOf(had), NodesOf(own))
 	if f.seen++; a.Step != f.has.Step {
 		f.began = time.Now()
 	}
@@ -211,7 +213,7 @@ func (f *follower) learn(a api.Allocation) {
 	}
 	excluded, _ := slurmctl.ExpandNodes(f.exclude)
 	on := map[string]bool{}
-	for _, p := range a.Parts {
+	for _, p := range own.Parts {
 		if p.Job != a.Job && a.Drive == string(drivemode.Merge) {
 			continue // a step in an expander would forbid the merge
 		}
@@ -264,7 +266,7 @@ func (f *follower) number() int {
 
 // srun returns the srun that runs a command on an instance's node.
 func (f *follower) srun(i *instance, tasks int, command []string) run {
-	args := f.args.without(append([]string{"jobid", "job-name", "exclude", "ntasks-per-node", "kill-on-bad-exit"}, followOwn...)...)
+	args := f.args.without(append([]string{"component", "jobid", "job-name", "exclude", "ntasks-per-node", "kill-on-bad-exit"}, followOwn...)...)
 	args = append(args, "--jobid="+strconv.FormatUint(uint64(i.part), 10), "--nodes=1", "--ntasks="+strconv.Itoa(tasks), "--nodelist="+i.node,
 		"--overlap", "--input=none", "--job-name="+f.name)
 	if killOnBadExit(f.args, f.getenv) {
@@ -279,7 +281,9 @@ func (f *follower) srun(i *instance, tasks int, command []string) run {
 		switch name, _, _ := strings.Cut(entry, "="); name {
 		case VarStep, VarSteps, VarNodes, VarNodeList, VarGaveBack, VarDone, VarError, "EVO_NTASKS": // of the moment
 		default:
-			env = append(env, entry)
+			if !strings.HasPrefix(name, VarNodeList+"_") { // of a component
+				env = append(env, entry)
+			}
 		}
 	}
 	return run{args: append(args, command...), env: env, first: i.number * f.perNode}
@@ -490,7 +494,7 @@ func (f *follower) due() (time.Time, bool) {
 	case next == nil:
 	case next.At.IsZero(): // it lasts longer than planned already
 		return time.Now(), true
-	case next.Nodes < f.has.Nodes:
+	case next.Nodes < f.has.Nodes || len(next.Handing) > 0:
 		return next.At.Add(-f.lead(next.At)), true
 	default:
 		return next.At, true
@@ -527,17 +531,18 @@ func (f *follower) endStep() {
 			}
 			f.ending = true
 			leaving := Leaving(a, nil, f.getenv("SLURMD_NODENAME"))
-			req := meetRequest{Leaving: leaving}
+			going := Going(a, leaving)
+			req := meetRequest{Leaving: going}
 			if a.Coming == nil {
-				leaving, req = f.nodes(), meetRequest{All: true}
+				going, req = f.nodes(), meetRequest{All: true}
 			}
-			f.drainEverywhere(leaving, f.drainTime, req, func(others *Meeting) { f.next(a, leaving, others, unlock) })
+			f.drainEverywhere(going, f.drainTime, req, func(others *Meeting) { f.next(a, leaving, going, others, unlock) })
 		})
 	}()
 }
 
-// next ends the step and takes in what comes then; the other followers do when it has ended.
-func (f *follower) next(a api.Allocation, leaving []string, others *Meeting, unlock func()) {
+// next gives leaving nodes back, where those going were drained. It ends the step and takes in what comes then; the other followers do when it has ended.
+func (f *follower) next(a api.Allocation, leaving, going []string, others *Meeting, unlock func()) {
 	req := api.NextRequest{From: a.Step, Release: leaving}
 	if a.Coming == nil {
 		req.Release = nil
@@ -556,7 +561,7 @@ func (f *follower) next(a api.Allocation, leaving []string, others *Meeting, unl
 		}
 		f.post(func() {
 			f.ending = false
-			f.stay(leaving)
+			f.stay(going)
 			if err != nil {
 				f.later(err)
 				return

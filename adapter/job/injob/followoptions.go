@@ -42,6 +42,7 @@ type followOptions struct {
 	restartLimit int
 	perNode      int // tasks
 	exclude      string
+	component    string // "": all nodes of the job
 }
 
 // followOwn lists the names of these options.
@@ -90,6 +91,7 @@ func parseFollow(s srunArgs) (f followOptions, err error) {
 	f.drain, _ = s.last("drain")
 	f.onNodes, _ = s.last("on-nodes")
 	f.exclude, _ = s.last("exclude")
+	f.component, _ = s.last("component")
 	if value, given := s.last("drain-time"); given {
 		if f.drainTime, err = time.ParseDuration(value); err != nil {
 			var seconds int64

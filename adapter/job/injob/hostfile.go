@@ -7,11 +7,15 @@ import (
 	"github.com/evoslurm/evoslurm/adapter/api"
 )
 
-// Hostfile writes all nodes of an allocation, one per line: "plain" only the name, "mpich"
+// Hostfile writes all nodes of an allocation, or those of a component, one per line: "plain" only the name, "mpich"
 // name:slots, "openmpi" name slots=slots. Slots are the tasks that Slurm would place there, unless
 // given (> 0).
-func Hostfile(a api.Allocation, format string, slots int, getenv func(string) string) (string, error) {
+func Hostfile(a api.Allocation, component, format string, slots int, getenv func(string) string) (string, error) {
 	if err := check(a); err != nil {
+		return "", err
+	}
+	a, err := presentOf(a, component)
+	if err != nil {
 		return "", err
 	}
 	var b strings.Builder

@@ -30,6 +30,10 @@ Each task finds EVO_RANK, EVO_NTASKS, EVO_JOB_ID and EVO_PART_ID (the Slurm job
 that it runs in) in its environment. In drive mode companion an MPI program must
 be started with its own mpiexec instead; see evosctl launch --help.
 
+With --component=NAME, the command runs on the nodes of one component of a job of coupled
+codes (evosbatch --component). With --follow, it is restarted only where nodes of its
+component change.
+
 With --follow, the command runs on every node of the job while the job changes its size:
 evosrun starts an instance on each node that arrives, and drains the instance on each
 node that leaves before giving the node back.
@@ -65,7 +69,7 @@ The configuration file is $EVOSLURM_CONFIG, else /etc/evoslurm/evoslurm.yaml.
 
 // runUsage returns the same in brief.
 func runUsage(program string) string {
-	return "Usage: " + program + ` [srun options] command [arguments]
+	return "Usage: " + program + ` [--component=NAME] [srun options] command [arguments]
        ` + program + ` --follow[=steps|script] [--drain=CMD] [--drain-signal=SIGNAL] [--drain-time=TIME]
          [--on-nodes=CMD] [--accept=all|shrink|none] [--restart=never|on-failure|always]
          [--restart-limit=N] [srun options] command [arguments]
@@ -114,6 +118,10 @@ func Main(program, version string, args []string) int {
 	a, err := Present(ctx, client, job)
 	stop()
 	if err != nil {
+		return fail(err)
+	}
+	component, _ := parsed.last("component")
+	if _, err := OfComponent(a, component); err != nil {
 		return fail(err)
 	}
 	if text := Stale(a, os.Getenv); text != "" {

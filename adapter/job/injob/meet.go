@@ -191,6 +191,15 @@ func (m *Meeting) end(a *api.Allocation, offer int64) {
 	m.with = nil
 }
 
+// Going returns the nodes that nothing may run on while a step ends: those that leave the job, and those that one component
+// gives to another.
+func Going(a api.Allocation, leaving []string) []string {
+	if a.Coming == nil {
+		return leaving
+	}
+	return append(slices.Clone(leaving), difference(a.Coming.Handing, leaving)...)
+}
+
 // Leaving returns the nodes that the job will not have in its next step: those that the caller
 // names, those in the plan, and, if these are too few, the newest ones, but never host, which runs
 // the script.

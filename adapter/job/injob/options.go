@@ -6,7 +6,7 @@ import (
 	"github.com/evoslurm/evoslurm/adapter/internal/getopt"
 )
 
-// srunOptions holds srun's options, of 20.11 to 26.05, and those of --follow. Unknown options of
+// srunOptions holds srun's options, of 20.11 to 26.05, and evosrun's own. Unknown options of
 // srun (from a SPANK plugin) are passed on; they take their value with "=".
 var srunOptions = func() *getopt.Table {
 	t := getopt.NewTable(map[getopt.Arity]string{
@@ -21,7 +21,7 @@ var srunOptions = func() *getopt.Table {
 			reservation resv segment signal slurmd-debug sockets-per-node spank switches task-epilog task-prolog
 			thread-spec threads/T threads-per-core time/t time-min tmp treewidth tres-bind tres-per-task uid wait/W
 			wckey
-			accept drain drain-time drain-signal on-nodes restart restart-limit`, // of --follow
+			accept component drain drain-time drain-signal on-nodes restart restart-limit`, // evosrun's own
 		getopt.Optional: `bcast compress exclusive follow get-user-env immediate/I kill-on-bad-exit/K nice no-kill/k propagate
 			resv-ports send-libs x11`,
 		getopt.Flag: `contiguous debugger-test disable-status/X exact external help/h hold/H interactive

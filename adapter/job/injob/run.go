@@ -72,7 +72,11 @@ func (c Command) Run(ctx context.Context, signals <-chan os.Signal) (int, error)
 	if len(args.command) == 0 {
 		return 1, errors.New("no command to run")
 	}
-	if len(c.Allocation.Parts) == 1 {
+	component, _ := args.last("component")
+	if c.Allocation, err = presentOf(c.Allocation, component); err != nil {
+		return 1, err
+	}
+	if len(c.Allocation.Parts) == 1 && !args.has("component") {
 		r, err := c.single(args)
 		if err != nil {
 			return 1, err
@@ -103,10 +107,13 @@ func (c Command) single(args srunArgs) (run, error) {
 	return run{args: append(options, c.wrap(args, 0, "")...), env: e.Apply(c.Environ)}, nil
 }
 
-// several returns the sruns of a job that is several Slurm jobs.
+// several returns the sruns of a job that is several Slurm jobs, or of a component, which is a part of them.
 func (c Command) several(args srunArgs) ([]run, together, error) {
 	for _, o := range overParts {
 		if args.has(o.name) {
+			if args.has("component") {
+				return nil, together{}, fmt.Errorf("--%s cannot be used with --component: %s", o.name, o.why)
+			}
 			return nil, together{}, fmt.Errorf("--%s cannot be used while the job is several Slurm jobs (drive mode companion): %s", o.name, o.why)
 		}
 	}
@@ -122,7 +129,7 @@ func (c Command) several(args srunArgs) ([]run, together, error) {
 	if err != nil {
 		return nil, together{}, err
 	}
-	options := args.without("jobid", "nodes", "ntasks", "nodelist", "exclude", "input")
+	options := args.without("component", "jobid", "nodes", "ntasks", "nodelist", "exclude", "input")
 	if n := positive(c.getenv("SLURM_NTASKS_PER_NODE")); n > 0 && !args.has("ntasks", "ntasks-per-node") {
 		options = append(options, "--ntasks-per-node="+strconv.Itoa(n)) // the script's --ntasks-per-node
 	}

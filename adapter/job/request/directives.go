@@ -31,7 +31,7 @@ func (e *DirectiveError) Error() string { return fmt.Sprintf("line %d: %v", e.Li
 func (e *DirectiveError) Unwrap() error { return e.Err }
 
 // Options lists evosbatch's own options, which are also those of #EVO lines, each with a value.
-var Options = []string{"profile", "moldable", "moldable-by", "malleable", "size", "grace", "speedup", "expand-limit", "drive", "max-nodes", "on-grow", "on-shrink", "on-step"}
+var Options = []string{"profile", "component", "moldable", "moldable-by", "malleable", "size", "grace", "speedup", "expand-limit", "drive", "max-nodes", "on-grow", "on-shrink", "on-step"}
 
 // ParseDirectives returns the options of a batch script's #EVO lines, in order. They are read as
 // sbatch reads #SBATCH: at the start of a line, before the first line that is neither blank nor a
@@ -148,7 +148,12 @@ func isSpace(c byte) bool { return c < 0x80 && unicode.IsSpace(rune(c)) }
 // error of a bad profile is a *planner.ParseError.
 func (r *Request) Set(name, value string) (err error) {
 	switch name {
+	case "component":
+		err = r.addComponent(value)
 	case "profile":
+		if len(r.Components) > 0 {
+			return r.setComponent(value)
+		}
 		err = r.setProfile(value)
 	case "malleable":
 		err = r.setMalleable(value)
@@ -198,7 +203,7 @@ func fromScript(script string) (Request, error) {
 			return Request{}, &DirectiveError{d.Line, err}
 		}
 	}
-	return s, nil
+	return s, s.SettleComponents()
 }
 
 // ErrBoth means that a request has both a profile and alternatives.
@@ -209,6 +214,8 @@ func Contradiction(given func(name string) bool) error {
 	switch {
 	case given("profile") && given("moldable"):
 		return ErrBoth
+	case given("component") && given("moldable"), given("component") && given("malleable"):
+		return errors.New("--component excludes --moldable and --malleable: each component has one profile")
 	case given("malleable") && given("profile"):
 		return errors.New("--malleable and --profile exclude each other: a job that evolves and is malleable has bounds in its profile, as --profile=2-4@10m,5-16@30m")
 	case given("malleable") && given("moldable"):
@@ -221,7 +228,7 @@ func Contradiction(given func(name string) bool) error {
 // profile if the marker had no room for it, and options that are only on #EVO lines.
 func (r Request) Join(given Request) (Request, error) {
 	if r.Profile == nil {
-		r.Profile = given.Profile
+		r.Profile, r.Components = given.Profile, given.Components
 		if m := given.Moldable; m != nil && r.Moldable != nil {
 			one := *r.Moldable
 			one.Alternatives = m.Alternatives

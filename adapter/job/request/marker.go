@@ -31,8 +31,12 @@ const MaxComment = 1024
 //
 //	evo:v2;p=2-4@10m,4-16@30m;z=pow2;t=30;e=amdahl:0.95;d=merge;;
 //
+// and of a job of coupled codes
+//
+//	evo:v2;p=6@10m,2@10m;o=ocean:2@20m|atm:4@10m;;
+//
 // Fields are in this order. All except p may be missing, none is empty, and an empty field (;;)
-// ends the marker. p is the profile or the alternatives; m which of these is preferred; l the time
+// ends the marker. p is the profile or the alternatives; o the components, whose sum is p; m which of these is preferred; l the time
 // limits of each in minutes (0 if left out); k the one that the job was given; z the sizes that a
 // malleable job can use; t the seconds that it needs to give nodes back; e its speed-up; x the
 // expand limit; d the drive mode; b the user's --begin in Unix seconds; n the user's --nodelist; w the user's --prefer, escaped; i
@@ -55,7 +59,7 @@ const (
 	markerPrefix = "evo:v2;"
 	markerEnd    = ";;"
 	inScript     = "script"
-	fieldOrder   = "pmlkztexdbnwifgusc"
+	fieldOrder   = "pomlkztexdbnwifgusc"
 )
 
 // Marker returns the text that carries r in a Slurm comment, and whether it fits. If not, use
@@ -78,7 +82,7 @@ func (r Request) marker(script bool) string {
 	if script {
 		b.WriteString(inScript)
 	} else {
-		b.WriteString("p=" + r.profileText())
+		b.WriteString("p=" + r.profileText() + componentsField(r.Components))
 	}
 	if r.Moldable != nil {
 		r.Moldable.marker(&b)
@@ -250,6 +254,8 @@ func (r *Request) setField(key, value string) (err error) {
 		if all, err = ParseAlternatives(value); err == nil {
 			r.setAlternatives(all)
 		}
+	case "o":
+		r.Components, err = parseComponents(value)
 	case "m", "l", "k":
 		if r.Moldable == nil {
 			if r.Moldable = new(Moldable); r.Profile != nil { // a single alternative
@@ -306,7 +312,7 @@ func (r Request) agrees() error {
 	if r.Reached != nil && r.Moldable != nil {
 		return errors.New("alternatives of a job that has run: it runs with one of them")
 	}
-	return errors.Join(r.checkChain(), r.CheckPrefer(), CheckSteps(r.Whole()))
+	return errors.Join(r.checkChain(), r.CheckPrefer(), r.CheckComponents(), CheckSteps(r.Whole()))
 }
 
 // CheckPrefer returns an error for features that cannot be preferred.

@@ -12,6 +12,7 @@ import (
 // Request is the request for one evolving job.
 type Request struct {
 	Profile     planner.Profile     // of a moldable job: of the alternative that it has at present
+	Components  []Component         // of coupled codes, whose sum is Profile; nil: none
 	Moldable    *Moldable           // nil: it has one profile
 	Malleable   *Malleable          // nil if its size is the profile's
 	ExpandLimit planner.ExpandLimit // 1: never expanded; planner.Infinite: no bound; 0: not given, the site's default

@@ -16,6 +16,8 @@ func (r submission) checkArray() error {
 	switch {
 	case !is:
 		return nil
+	case len(r.request.Components) > 0:
+		return fmt.Errorf("%s: a job with components (--component) cannot be an array yet: submit one job for each task", tasks)
 	case r.request.Drive == drivemode.Chain:
 		return fmt.Errorf("%s: a chain cannot be an array: its steps are jobs of their own", tasks)
 	case r.request.Drive == drivemode.Merge:

@@ -110,6 +110,9 @@ func ownFrom(environ []string) []getopt.Option {
 	values := valuesOf(environ)
 	var found []getopt.Option
 	for _, name := range request.Options {
+		if name == "component" { // a variable names one only
+			continue
+		}
 		if value := values[ownVariable(name)]; value != "" {
 			found = append(found, getopt.Option{Name: name, Value: value, HasValue: true, Source: ownVariable(name)})
 		}

@@ -28,7 +28,7 @@ const (
 	flagOptions     = `consolidate-segments contiguous external help/h hold/H ignore-pbs no-requeue overcommit/O
 		oversubscribe/s parsable quiet/Q reboot spread-job spread-segments stepmgr test-only usage
 		use-min-nodes verbose/v version/V wait/W`
-	ownOptions = `expand-limit drive max-nodes moldable moldable-by malleable size grace speedup on-grow on-shrink on-step` // and profile, whose name sbatch uses too
+	ownOptions = `component expand-limit drive max-nodes moldable moldable-by malleable size grace speedup on-grow on-shrink on-step` // and profile, whose name sbatch uses too
 	ownFlags   = `dry-run require-profile rigid`
 )
 
@@ -123,7 +123,7 @@ func ownVariable(option string) string {
 // value end in '='.
 func OptionNames() []string {
 	t := newOptionTable()
-	names := []string{"--profile=", "--moldable=", "--moldable-by=", "--malleable=", "--size=", "--grace=", "--speedup=", "--expand-limit=", "--drive=", "--max-nodes=", "--on-grow=", "--on-shrink=", "--on-step=", "--dry-run", "--require-profile", "--rigid"}
+	names := []string{"--profile=", "--component=", "--moldable=", "--moldable-by=", "--malleable=", "--size=", "--grace=", "--speedup=", "--expand-limit=", "--drive=", "--max-nodes=", "--on-grow=", "--on-shrink=", "--on-step=", "--dry-run", "--require-profile", "--rigid"}
 	for _, name := range slices.Sorted(maps.Keys(t.Long)) {
 		text := "--" + name
 		if t.Long[name] == getopt.Required {

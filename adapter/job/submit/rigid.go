@@ -15,6 +15,9 @@ func (p sbatch) sendRigid(r submission) error {
 	if r.request.Drive == drivemode.Chain {
 		return errors.New("--rigid does not go with --drive=chain, where each step is a job: leave one of them out")
 	}
+	if len(r.request.Components) > 0 {
+		return errors.New("--rigid does not go with --component: the sidecar says which nodes a component has; leave one of them out")
+	}
 	words := r.words(r.rigidCall())
 	if r.options.has("dry-run") {
 		p.show(words, append(r.request.Hooks.Variables(), [2]string{request.VarRigid, r.rigidSteps()})...)

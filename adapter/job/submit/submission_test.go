@@ -39,6 +39,12 @@ func TestWords(t *testing.T) {
 	for _, c := range []struct{ words, script, want string }{
 		{"--profile=2@10m,5@30m job.sh a -N3", "",
 			"--nodes=2 --exclusive --comment=evo:v2;p=2@10m,5@30m;; --time=41" + park + " job.sh a -N3"},
+		{"--component=ocean --profile=2@10m,4@10m --component=atm --profile=4@20m job.sh", "#EVO --profile=9@1m",
+			"--nodes=6 --exclusive --comment=evo:v2;p=6@10m,8@10m;o=ocean:2@10m,4@10m|atm:4@20m;; --time=21" + park + " job.sh"},
+		{"job.sh", "#EVO --component=ocean --profile=2@10m\n#EVO --component atm --profile 1@5m",
+			"--nodes=3 --exclusive --comment=evo:v2;p=3@5m,2@5m;o=ocean:2@10m|atm:1@5m;; --time=11" + park + " job.sh"},
+		{"--profile=2@10m job.sh", "#EVO --component=ocean --profile=1@10m",
+			"--nodes=2 --exclusive --comment=evo:v2;p=2@10m;; --time=11" + park + " job.sh"},
 		{"-J x -vv --expand-limit=2 -p main -- job.sh", "#EVO --profile=2@10m --drive=merge",
 			"-J x -v -v -p main --nodes=2 --exclusive --comment=evo:v2;p=2@10m;x=2;d=merge;; --time=21" + park + " -- job.sh"},
 		{"--profile=1@1m job.sh", "#EVO --profile=2@10m --expand-limit=inf",

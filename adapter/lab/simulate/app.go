@@ -23,9 +23,10 @@ type App struct {
 	Begin       time.Time
 	Claim       int
 	Prefer      string
-	Partition   string       // "": the default one
-	Asks        slurmsim.Job // what else it asks for: memory, GRES, a QOS
-	Stored      bool         // its script also has the request, for sites whose plugins overwrite comments
+	Components  []request.Component // of coupled codes
+	Partition   string              // "": the default one
+	Asks        slurmsim.Job        // what else it asks for: memory, GRES, a QOS
+	Stored      bool                // its script also has the request, for sites whose plugins overwrite comments
 
 	// Alternatives holds the profiles of a moldable job; Profile is the one that it got.
 	Alternatives []planner.Profile

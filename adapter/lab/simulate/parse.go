@@ -1,6 +1,7 @@
 package simulate
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"strconv"
@@ -130,6 +131,19 @@ func (a *App) bounded(profile string, o map[string]string) error {
 		a.Says, err = parseSays(text)
 	}
 	return err
+}
+
+// parseComponents reads NAME:PROFILE/NAME:PROFILE.
+func parseComponents(text string) (planner.Profile, []request.Component, error) {
+	var sp request.Request
+	for word := range strings.SplitSeq(text, "/") {
+		name, profile, _ := strings.Cut(word, ":")
+		if err := cmp.Or(sp.Set("component", name), sp.Set("profile", profile)); err != nil {
+			return nil, nil, err
+		}
+	}
+	err := sp.SettleComponents()
+	return sp.Profile, sp.Components, err
 }
 
 // options are words of the form key=value, or key.

@@ -135,6 +135,13 @@ func Storm(seed uint64) string {
 		o.at(began+o.when(storm-began), "off resume")
 		g.add(o)
 	}
+	if seed%6 == 4 { // by chances of their own
+		o := &storming{Rand: rand.New(rand.NewPCG(seed, 43)), nodes: nodes}
+		for i := range 1 + o.IntN(2) {
+			o.coupled(i)
+		}
+		g.add(o)
+	}
 	if seed%8 == 5 { // by chances of their own: a second host has copies of the database
 		o := &storming{Rand: rand.New(rand.NewPCG(seed, 32))}
 		for t := o.when(time.Minute); t < storm; t += time.Minute {
@@ -370,6 +377,26 @@ func (g *storming) hasty(i int) {
 		g.at(killed, "kill")
 		g.at(killed+g.when(time.Second), "start")
 	}
+}
+
+// coupled submits a job of coupled codes.
+func (g *storming) coupled(i int) {
+	codes := min(g.nodes, 2+g.IntN(2))
+	all := make([]string, codes)
+	for k := range all {
+		var profile []string
+		for range 1 + g.IntN(4) {
+			seconds := 30 * (1 + g.IntN(8)) // boundaries often coincide
+			profile = append(profile, fmt.Sprintf("%d@%ds", 1+g.IntN(g.nodes/codes), seconds))
+			g.lasts(time.Duration(seconds+200) * time.Second)
+		}
+		all[k] = fmt.Sprintf("code%d:%s", k, strings.Join(profile, ","))
+	}
+	text := fmt.Sprintf("submit coupled%d %s user=%s limit=90m drive=%s", i, strings.Join(all, "/"), g.pick("alice", "bob"), g.pick("auto", "companion"))
+	if g.IntN(2) == 0 {
+		text += fmt.Sprintf(" lasts=1:%ds", 1+g.IntN(300))
+	}
+	g.at(g.when(storm/2), "%s", text)
 }
 
 // ahead has alice keep nodes for growths far ahead, and others submit jobs that last longer.

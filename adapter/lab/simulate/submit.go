@@ -16,7 +16,7 @@ import (
 	"github.com/evoslurm/evoslurm/slurmctl/slurmsim"
 )
 
-// submit NAME PROFILE[/PROFILE…] [by=PREFERENCE] [limit=] [user=] [drive=] [expand=] [begin=] [lasts=STEP:FOR,…] [deaf] [abrupt=STEP]
+// submit NAME PROFILE[/PROFILE…]|COMPONENT:PROFILE[/COMPONENT:PROFILE…] [by=PREFERENCE] [limit=] [user=] [drive=] [expand=] [begin=] [lasts=STEP:FOR,…] [deaf] [abrupt=STEP]
 // [partition=] [qos=] [mem=MIB] [gres=] [stored] [acts=AFTER:WHAT,…] [claim=NODES]
 // [constraint=] [prefer=] [size=] [grace=] [says=ANSWER,…] [hands=HOW[:TIMES]]
 func (h *history) submit(words []string) error {
@@ -26,7 +26,11 @@ func (h *history) submit(words []string) error {
 	all, err := request.ParseAlternatives(strings.ReplaceAll(words[1], "/", "|"))
 	o := options(words[2:])
 	a := &App{User: userNamed(o["user"]), Name: words[0], Alternatives: all, Drive: drivemode.Mode(o["drive"]), Partition: o["partition"], Prefer: o["prefer"]}
-	if !strings.Contains(words[1], "/") {
+	switch {
+	case strings.Contains(words[1], ":"):
+		a.Alternatives = nil
+		a.Profile, a.Components, err = parseComponents(words[1])
+	case !strings.Contains(words[1], "/"):
 		a.Alternatives = nil
 		err = a.bounded(words[1], o)
 	}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/act"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/adopt"
+	"github.com/evoslurm/evoslurm/adapter/sidecar/core/couple"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/delay"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/follow"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/hold"
@@ -32,6 +33,7 @@ func step(c *state.Core, now time.Time, inputs ...msg.Input) []msg.Effect {
 		decide(c)
 		follow.StartPolls(c)
 	}
+	couple.Follow(c) // an answer that was given before it found the same
 	c.SavePlans()
 	if c.Handling.Done(); c.Planning {
 		adopt.Plans(c)

@@ -22,6 +22,7 @@
 //	hold     reservations for coming steps, within shares; power; price
 //	follow   what became of the known jobs, and their plans; when to poll
 //	adopt    parked jobs with a marker become evolving jobs
+//	couple   which nodes each component of a job has
 //	plan     who is planned, where, and the problem for the strategy
 //	slurm    what Slurm would do: eligibility, limits, rank, age, power, what is busy
 //	state    what is known, with verbs that change it; pending tasks

@@ -40,10 +40,12 @@ func TestJobsSurviveReopening(t *testing.T) {
 	s := open(t, path)
 	job := sample(7)
 	job.Malleable = &row.Malleable{Max: []int{4, 5}, Sizes: malleable.Pow2, Grace: 30, Speedup: "amdahl:0.9"}
+	job.Components = []row.Component{{Name: "ocean", Sizes: []int{2, 1}}, {Name: "atm", Sizes: []int{0, 4}}}
 	if err := s.AddJob(ctx, job); err != nil {
 		t.Fatal(err)
 	}
 	job.Malleable = &row.Malleable{Max: []int{8, 5}, Sizes: 3}
+	job.Components = []row.Component{{Name: "ocean", Sizes: []int{2, 1}, Nodes: []string{"n1", "n2"}}, {Name: "atm", Sizes: []int{0, 4}}}
 	job.State, job.Step, job.BatchHost, job.HeldIdle = Waiting, 1, "n1", 4_000_000_000
 	job.Started, job.StepStarted, job.StepEnded = time.Unix(10, 0), time.Unix(11, 0), time.Unix(12, 0)
 	job.Changes = []row.Change{{ID: "a", Step: 1}, {ID: "b", Open: true}}

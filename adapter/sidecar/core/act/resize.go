@@ -31,6 +31,7 @@ func EndStep(c *state.Core, j *state.Job, now time.Time) {
 	if c.Snapshot == nil {
 		return
 	}
+	follow.Suit(c, c.Snapshot, j, now.Unix())
 	if next := j.Next(); next == nil {
 		follow.Refit(c, c.Snapshot, j, now.Unix(), hold.WhyAnew(j, "the step"))
 	} else if gaveUp || !c.ReachedSecond(now.Unix(), next.Start) && len(next.Nodes) > len(follow.Own(j)) || len(j.Release) > 0 || len(follow.Lent(j)) > 0 && len(msg.Without(next.Nodes, j.Nodes())) > 0 {

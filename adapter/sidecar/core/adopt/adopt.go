@@ -316,7 +316,7 @@ func adoptJob(c *state.Core, r *slurmctl.Job, sp request.Request, chain []slurmc
 		Owned: row.Owned{SlurmID: uint32(r.ID), Submitted: r.SubmitTime, Name: ownName(r), User: r.User, UID: r.UID, GID: gid(a),
 			Account: r.Account, QOS: r.QOS, Partition: r.Partition},
 		Terms: row.Terms{Profile: whole, ExpandLimit: sp.ExpandLimit, Moldable: plan.MoldableOf(sp), Malleable: plan.MalleableOf(sp),
-			Drive: string(drivemode.Chain), Begin: sp.Begin, Claim: sp.MaxNodes, Prefer: sp.Prefer},
+			Drive: string(drivemode.Chain), Begin: sp.Begin, Claim: sp.MaxNodes, Prefer: sp.Prefer, Components: componentsOf(sp)},
 		Life: row.Life{State: row.Queued},
 	}
 	j := &state.Job{Job: values, Adopted: state.Adopted{Chain: chain, Inferred: running(r), Script: a.Script, SuspendedBefore: a.SuspendedBefore, Unmarked: true}}
@@ -357,6 +357,19 @@ func adoptJob(c *state.Core, r *slurmctl.Job, sp request.Request, chain []slurmc
 	Add(c, j)
 	c.LogJob(j).WithField("profile", values.Profile.String()).WithField("drive", values.Drive).Info("adopted")
 	return nil
+}
+
+// componentsOf returns the components of a request, with their nodes in each step.
+func componentsOf(sp request.Request) []row.Component {
+	if len(sp.Components) == 0 {
+		return nil
+	}
+	_, sizes := request.SumOf(sp.Components)
+	all := make([]row.Component, len(sp.Components))
+	for i, one := range sp.Components {
+		all[i] = row.Component{Name: one.Name, Sizes: sizes[i]}
+	}
+	return all
 }
 
 // checkSteps returns an error if a job's steps are invalid, or the sidecar may not choose their nodes.

@@ -37,6 +37,9 @@ func BeginStep(c *state.Core, j *state.Job, at time.Time) {
 	if c.Snapshot != nil && planned.Start != at.Unix() && (!j.Mode.StepsAreJobs || at.Unix() > planned.Start+slurm.Margin(c)) {
 		Refit(c, c.Snapshot, j, c.Now.Unix(), "the step began at another time than planned")
 	}
+	if c.Snapshot != nil {
+		Suit(c, c.Snapshot, j, c.Now.Unix())
+	}
 	Notify(c, j)
 }
 

@@ -198,6 +198,7 @@ func Began(c *state.Core, s *state.Snapshot, j *state.Job, r *slurmctl.Job) {
 			}
 		}
 	}
+	Suit(c, s, j, s.Taken.Unix())
 }
 
 // requeued handles that a job that ran is back in Slurm's queue. The job starts over.

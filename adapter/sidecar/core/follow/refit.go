@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/evoslurm/evoslurm/adapter/sidecar/core/couple"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/msg"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/plan"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/slurm"
@@ -423,6 +424,17 @@ func fitRest(c *state.Core, s *state.Snapshot, j *state.Job, now int64, f Fittin
 	return fitOn(c, s, j, now, f, beyond, eligible)
 }
 
+// Suit plans the rest of a job of coupled codes again if other nodes should leave it at the end of its step than planned. It
+// keeps the plan if no step could begin as early.
+func Suit(c *state.Core, s *state.Snapshot, j *state.Job, now int64) {
+	if !couple.Misplaced(j) {
+		return
+	}
+	if r := fitBeside(c, s, j, now); r.Unfit == "" && !later(r.Plan, j.Plan, j.Step) && len(r.Plan) == len(j.Plan) {
+		refitted(c, j, now, "its components need other nodes", r)
+	}
+}
+
 // later reports whether any step of a plan begins later than in another one, from a step on.
 func later(a, b []msg.PlannedStep, from int) bool {
 	for k := from; k < len(a) && k < len(b); k++ {
@@ -506,6 +518,9 @@ func remainingJob(c *state.Core, s *state.Snapshot, j *state.Job, left remainder
 		driver = at[0]
 	}
 	release := j.Release
+	if len(release) == 0 {
+		release = couple.Leaving(j)
+	}
 	if len(release) == 0 && j.Mode.GrowthsStayJobs {
 		release = j.NewestFirst()
 	}

@@ -6,6 +6,7 @@ import (
 	"github.com/evoslurm/evoslurm/adapter/api"
 	"github.com/evoslurm/evoslurm/adapter/job/request"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/adopt"
+	"github.com/evoslurm/evoslurm/adapter/sidecar/core/couple"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/msg"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/state"
 	"github.com/evoslurm/evoslurm/slurmctl"
@@ -40,6 +41,9 @@ func Allocation(c *state.Core, j *state.Job) api.Allocation {
 	for _, p := range j.Held {
 		a.Parts = append(a.Parts, Part(c, p.ID, p.Nodes))
 	}
+	for i, nodes := range couple.Present(j) {
+		a.Components = append(a.Components, api.Component{Name: j.Components[i].Name, NodeList: nodes})
+	}
 	a.Coming, a.Demand = comingStep(c, j), demanded(c, j)
 	return a
 }
@@ -68,6 +72,7 @@ func comingStep(c *state.Core, j *state.Job) *api.Coming {
 		if !j.Mode.CarriesNodes {
 			a.Arriving, a.Leaving = next.Nodes, j.Nodes()
 		}
+		a.Handing = couple.Handing(j, next.Nodes)
 	}
 	return a
 }

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/evoslurm/evoslurm/adapter/internal/drivemode"
+	"github.com/evoslurm/evoslurm/adapter/sidecar/core/couple"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/follow"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/lend"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/mode"
@@ -30,6 +31,7 @@ func CheckJobs(c *state.Core) error {
 	for _, j := range c.Active {
 		checkState(c, j, bad)
 		checkPlan(j, bad)
+		couple.Check(j, bad)
 	}
 	lend.CheckLent(c, bad)
 	for _, j := range c.Ended {

@@ -16,6 +16,7 @@ import (
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/slurm"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/state"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/store/row"
+	"github.com/evoslurm/evoslurm/planner"
 	"github.com/evoslurm/evoslurm/slurmctl"
 )
 
@@ -167,6 +168,9 @@ func Describe(c *state.Core, j *state.Job) api.Job {
 		a.Past = append(a.Past, api.Span{Step: p.Step, Start: p.Start, End: p.End, Nodes: p.Nodes, NodeList: p.NodeList})
 	}
 	a.Moldable = plan.MoldableShown(c, j)
+	for _, one := range j.Components {
+		a.Components = append(a.Components, componentShown(j, one))
+	}
 	if m := j.Malleable; m != nil {
 		a.Bounds = request.BoundsOf(j.Profile, m.Max).String()
 	}
@@ -201,6 +205,25 @@ func Describe(c *state.Core, j *state.Job) api.Job {
 		a.Reason = j.Short
 	}
 	return a
+}
+
+// componentShown returns a component as evosqueue shows it.
+func componentShown(j *state.Job, one row.Component) api.JobComponent {
+	var p planner.Profile
+	for i, n := range one.Sizes {
+		switch last := len(p) - 1; {
+		case n == 0 || i >= len(j.Profile): // it is over
+		case last >= 0 && p[last].Nodes == n:
+			p[last].Duration += j.Profile[i].Duration
+		default:
+			p = append(p, planner.Step{Duration: j.Profile[i].Duration, Nodes: n})
+		}
+	}
+	shown := api.JobComponent{Name: one.Name, Profile: p.String()}
+	if j.Runs() {
+		shown.Nodes, shown.NodeList = len(one.Nodes), slurmctl.CompressNodes(one.Nodes)
+	}
+	return shown
 }
 
 // profileText returns the profile as text.

@@ -50,8 +50,9 @@ type Terms struct {
 	ExpandLimit planner.ExpandLimit
 	Drive       string
 	Begin       time.Time
-	Claim       int    // nodes that it may have at once; 0: none
-	Prefer      string // features that its nodes should have; "": none
+	Claim       int         // nodes that it may have at once; 0: none
+	Prefer      string      // features that its nodes should have; "": none
+	Components  []Component // of coupled codes; nil: none. It is never changed, only replaced
 
 	Behind  time.Time // when its request grew: it then queues behind what was submitted before
 	Changes []Change  // the last ones of the request, oldest first
@@ -115,6 +116,13 @@ type Moldable struct {
 	Minutes      [][]int64 // see request.Moldable
 	Choice       int       // from 0: the job's Profile is this one
 	Fixed        bool      // it has started
+}
+
+// Component is one of a job's coupled codes, with a part of its nodes.
+type Component struct {
+	Name  string   `json:"name"`
+	Sizes []int    `json:"sizes"`           // its nodes in each step of the job's profile
+	Nodes []string `json:"nodes,omitempty"` // that it has now, or had last
 }
 
 // Malleable holds a malleable job's bounds, as in request.Malleable. It is never changed, only
