@@ -49,7 +49,7 @@ func TestCheck(t *testing.T) {
 	s, err := store.Open(t.Context(), path)
 	must.OK(t, err)
 	s.Close()
-	if out, status := checkOf(t, dir, site+"mode: observe\nretention: 0s\n", fine); status != 0 || !strings.Contains(out, "schema 3") || !strings.Contains(out, "observes, and changes nothing in Slurm; strategy noX; no record is deleted.") {
+	if out, status := checkOf(t, dir, site+"mode: observe\nretention: 0s\n", fine); status != 0 || !strings.Contains(out, " MB, schema ") || !strings.Contains(out, ", 0 jobs (0 have not ended), 0 events") || !strings.Contains(out, "observes, and changes nothing in Slurm; strategy noX; no record is deleted.") {
 		t.Errorf("%d: %s", status, out)
 	}
 }

@@ -64,7 +64,7 @@ func stopped(t *testing.T, e simulate.Experiment, until int64) (c *simulate.Chec
 // TestCheckpoint checks that an experiment that is stopped at random seconds and resumed equals an uninterrupted one.
 func TestCheckpoint(t *testing.T) {
 	times := 0
-	for range simulate.Sample(16) {
+	for range 16 {
 		seed := rand.Uint64()
 		chance := rand.New(rand.NewPCG(seed, 0))
 		e := mixed(t, chance)
@@ -93,7 +93,7 @@ func TestCheckpoint(t *testing.T) {
 // TestCheckpointContinued checks that a run that its context ends can be resumed, that the rest may
 // run by another strategy, and that a checkpoint of another experiment is rejected.
 func TestCheckpointContinued(t *testing.T) {
-	for seed := range uint64(simulate.Sample(6)) {
+	for seed := range uint64(6) {
 		e := experiment(t, seed)
 		whole := outcome(t, e)
 		var at *simulate.Checkpoint

@@ -66,7 +66,7 @@ func TestHistoriesEncoded(t *testing.T) {
 
 // TestStormsEncoded checks in storms that every effect of every step is that of a core whose state was never encoded.
 func TestStormsEncoded(t *testing.T) {
-	for range Sample(2) {
+	for range 2 {
 		seed, times := rand.Uint64N(1_000_000), 0
 		r := recording{dir: t.TempDir()}
 		play(Storm(2*seed), io.Discard, playing{record: r.life(t), encode: encoded(t, seed, 20, &times)}) // without rest, which the recorder does not know

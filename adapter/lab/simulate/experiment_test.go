@@ -69,7 +69,7 @@ func TestExperimentOfASite(t *testing.T) {
 // TestSkippedPolls compares runs that skip polls with runs that make all.
 func TestSkippedPolls(t *testing.T) {
 	left := uint64(0)
-	for seed := range uint64(simulate.Sample(10)) {
+	for seed := range uint64(10) {
 		e := experiment(t, seed)
 		some := outcome(t, e)
 		e.EveryPoll = true

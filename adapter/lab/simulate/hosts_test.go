@@ -14,7 +14,7 @@ import (
 )
 
 var (
-	twoSeeds = flag.Int("two.seeds", Sample(6), "storms of TestTwoHosts")
+	twoSeeds = flag.Int("two.seeds", 6, "storms of TestTwoHosts")
 	twoSeed  = flag.Uint64("two.seed", 0, "the first of them; 0: by chance")
 )
 

@@ -20,7 +20,7 @@ const (
 
 var (
 	stockSeed  = flag.Uint64("stock.seed", 0, "the first workload of TestStockJobsLoseNothing and TestStockJobsInStorms; 0: by chance")
-	stockSeeds = flag.Uint64("stock.seeds", uint64(Sample(6)), "how many of them there are")
+	stockSeeds = flag.Uint64("stock.seeds", 6, "how many of them there are")
 )
 
 // besides holds malleable jobs and stock jobs, in a history's words. All stock jobs want the same

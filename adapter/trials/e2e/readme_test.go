@@ -205,7 +205,7 @@ func TestReadmeAsWritten(t *testing.T) {
 			if c.then != "" {
 				script = "set -eux\n" + c.then
 			}
-			ctx, cancel := context.WithTimeout(context.Background(), 8*time.Minute)
+			ctx, cancel := context.WithTimeout(context.Background(), 20*time.Minute) // Go may fetch modules from far away
 			defer cancel()
 			began := time.Now()
 			cmd := exec.CommandContext(ctx, "nsenter", fmt.Sprintf("--mount=/proc/%d/ns/mnt", s.daemon.Process.Pid), "--wd="+empty, "bash", "-c", script)
