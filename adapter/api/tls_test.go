@@ -4,6 +4,7 @@ import (
 	"crypto/tls"
 	"net"
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -64,6 +65,8 @@ func TestTLS(t *testing.T) {
 	if _, err := reach("https://"+r.tcp, known).Job(t.Context(), 12); err != nil {
 		t.Errorf("with a client's certificate: %v", err)
 	}
+	certstest.Write(t, filepath.Dir(key), "node", 5, time.Now().Add(-time.Hour))
+	refused(reach("https://"+r.tcp, known), "this machine's certificate, which has expired: the administrator must renew it (tls.certificate)")
 	if _, err := tls.Dial("tcp", r.tcp, &tls.Config{InsecureSkipVerify: true, MaxVersion: tls.VersionTLS11}); err == nil {
 		t.Error("TLS 1.1 is accepted")
 	}

@@ -402,6 +402,7 @@ func (d *doctor) sidecar(ctx context.Context) {
 		d.add("sidecar", fail, err.Error(), "")
 		return
 	}
+	d.certificate("this machine's", certs.Client(d.cfg.TLS).Expires(), "tls.certificate")
 	ctx, cancel := context.WithTimeout(ctx, checkTimeout)
 	defer cancel()
 	var away error
@@ -437,7 +438,7 @@ func (d *doctor) sidecar(ctx context.Context) {
 	default:
 		d.add("sidecar", ok, detail, "")
 	}
-	d.certificate(client.Expires())
+	d.certificate("the sidecar's", client.Expires(), "listen.certificate")
 	d.second(s, d.cfg.Takeover)
 	d.settings(ctx, client)
 }
@@ -467,17 +468,17 @@ func (d *doctor) second(s api.Status, takeover time.Duration) {
 	}
 }
 
-// certificate checks when the sidecar's certificate expires.
-func (d *doctor) certificate(expires *time.Time) {
-	if expires == nil {
-		return
+// certificate checks when a certificate expires, which has this key in the configuration.
+func (d *doctor) certificate(whose string, expires *time.Time, key string) {
+	switch {
+	case expires == nil:
+	case !time.Now().Before(*expires):
+		d.add("certificate", fail, whose+" expired on "+expires.UTC().Format(time.DateOnly), "renew it ("+key+"); the new file counts at once")
+	case time.Until(*expires) < certs.Soon:
+		d.add("certificate", warn, whose+" expires on "+expires.UTC().Format(time.DateOnly), "renew it ("+key+"); the new file counts at once")
+	default:
+		d.add("certificate", ok, whose+" expires on "+expires.UTC().Format(time.DateOnly), "")
 	}
-	detail := "the sidecar's expires on " + expires.UTC().Format(time.DateOnly)
-	if time.Until(*expires) < certs.Soon {
-		d.add("certificate", warn, detail, "renew it (listen.certificate); the sidecar reads it again by itself")
-		return
-	}
-	d.add("certificate", ok, detail, "")
 }
 
 // priorities reports by which priority evolving jobs are planned.

@@ -121,3 +121,16 @@ func TestSecondHost(t *testing.T) {
 		}
 	}
 }
+
+// TestCertificateEnds checks that doctor warns of a certificate from 30 days before its end.
+func TestCertificateEnds(t *testing.T) {
+	const day = 24 * time.Hour
+	for left, want := range map[time.Duration]result{31 * day: ok, 29 * day: warn, -day: fail} {
+		d, ends := &doctor{}, time.Now().Add(left)
+		d.certificate("the sidecar's", nil, "listen.certificate")
+		d.certificate("the sidecar's", &ends, "listen.certificate")
+		if got := d.Checks; len(got) != 1 || got[0].Result != want || !strings.Contains(got[0].Detail, ends.UTC().Format(time.DateOnly)) || (want == ok) != (got[0].Remedy == "") {
+			t.Errorf("%v before its end: %+v; want one %s", left, got, want)
+		}
+	}
+}

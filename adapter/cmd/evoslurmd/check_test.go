@@ -2,11 +2,16 @@ package main
 
 import (
 	"bytes"
+	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
+	"slices"
 	"strings"
 	"testing"
+	"time"
 
+	"github.com/evoslurm/evoslurm/adapter/internal/certs/certstest"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/store"
 	"github.com/evoslurm/evoslurm/slurmctl/slurmtest/must"
 )
@@ -79,5 +84,17 @@ func TestCheckFaults(t *testing.T) {
 	}
 	if text, err := os.ReadFile(path); err != nil || !strings.HasPrefix(string(text), "texttext") {
 		t.Errorf("the database was changed: %v", err)
+	}
+}
+
+// TestCheckCertificates checks that the end of a certificate is warned of 30 days before, and fails nothing.
+func TestCheckCertificates(t *testing.T) {
+	for days, want := range map[int]string{31: "ok", 29: "warn", -1: "warn"} {
+		dir := t.TempDir()
+		certstest.Write(t, dir, "head", 1, time.Now().AddDate(0, 0, days))
+		out, status := checkOf(t, dir, fmt.Sprintf("database: %[1]s/db\nlisten: {socket: %[1]s/s, tcp: \":7\", certificate: %[1]s/cert, key: %[1]s/key}\n", dir), fine)
+		if line := regexp.MustCompile(`(?m)^.*listen\.certificate.*$`).FindString(out); status != 0 || !slices.Contains(strings.Fields(line), want) {
+			t.Errorf("%d days before its end: status %d, %q; want %s", days, status, line, want)
+		}
 	}
 }

@@ -66,6 +66,7 @@ func (w waiting) await(ctx context.Context, cfg config.Config) (*turn, config.Co
 	beside.Go(func() { follower.Run(following) })
 	fresh := cfg
 	beside.Go(func() { fresh = w.reread(following, cfg) })
+	beside.Go(func() { _ = certificates(cfg).watch(following, w.log) })
 	open := turnAway(w.sockets)
 	err = t.keeper.Acquire(ctx, func() {
 		w.service.Alive(true, func() string { return "waiting for the lease; a sidecar on another host acts" })

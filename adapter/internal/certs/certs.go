@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"os"
 	"slices"
@@ -20,6 +21,8 @@ import (
 const Soon = 30 * 24 * time.Hour
 
 const most = 1 << 20 // bytes of a file
+
+const certificateExpired = 45 // an alert of TLS (RFC 8446, section 6)
 
 // Files names a server's files, all PEM.
 type Files struct {
@@ -158,13 +161,30 @@ func (c Client) Config() (*tls.Config, error) {
 		}
 	}
 	if c.Certificate != "" {
-		pair, err := tls.LoadX509KeyPair(c.Certificate, c.Key)
-		if err != nil {
-			return nil, fmt.Errorf("tls.certificate: %w", err)
+		if _, err := c.pair(); err != nil {
+			return nil, err
 		}
-		cfg.Certificates = []tls.Certificate{pair}
+		cfg.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return c.pair() }
 	}
 	return cfg, nil
+}
+
+// pair reads the certificate and its key, which are renewed while a client waits.
+func (c Client) pair() (*tls.Certificate, error) {
+	pair, err := tls.LoadX509KeyPair(c.Certificate, c.Key)
+	if err != nil {
+		return nil, fmt.Errorf("tls.certificate: %w", err)
+	}
+	return &pair, nil
+}
+
+// Expires returns when the client's certificate expires; nil if it has none, or none that Config accepts.
+func (c Client) Expires() *time.Time {
+	pair, err := c.pair()
+	if err != nil {
+		return nil
+	}
+	return &pair.Leaf.NotAfter
 }
 
 // Explain says in words why a connection by TLS failed, with what to do; nil if the reason is another one.
@@ -184,6 +204,10 @@ func Explain(err error) error {
 	}
 	if _, ok := errors.AsType[x509.UnknownAuthorityError](err); ok {
 		return errors.New("the authority of the server's certificate is not trusted here: set tls.ca to its certificate")
+	}
+	// crypto/tls exports no type for what the server says.
+	if said, ok := errors.AsType[*net.OpError](err); ok && said.Op == "remote error" && said.Err.Error() == tls.AlertError(certificateExpired).Error() {
+		return errors.New("the server refuses this machine's certificate, which has expired: the administrator must renew it (tls.certificate)")
 	}
 	// net/http has no type for this one.
 	if errors.Is(err, http.ErrSchemeMismatch) {

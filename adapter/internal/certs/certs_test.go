@@ -65,3 +65,46 @@ func TestFiles(t *testing.T) {
 	}
 	trouble("no such file")
 }
+
+// TestTroubleAhead checks that the end of a certificate is warned of for the 30 days before it, and not before.
+func TestTroubleAhead(t *testing.T) {
+	dir, day := t.TempDir(), 24*time.Hour
+	f := &Files{Certificate: dir + "/cert", Key: dir + "/key"}
+	end := time.Date(2027, 3, 1, 12, 0, 0, 0, time.UTC)
+	certstest.Write(t, dir, "head", 1, end)
+	for _, c := range []struct {
+		left time.Duration
+		want string
+	}{
+		{31 * day, ""}, {30 * day, ""}, {30*day - time.Second, "expires on 2027-03-01, in 29 days: renew it"}, {29 * day, "in 29 days"}, {day, "in 1 days"},
+		{time.Second, "in 0 days"}, {0, "expired on 2027-03-01: renew it"}, {-day, "expired on 2027-03-01"},
+	} {
+		if err := f.Trouble(end.Add(-c.left)); (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%v before the end: %v; want %q", c.left, err, c.want)
+		}
+	}
+}
+
+// TestClientRenewed checks that a client shows the certificate that its files have now.
+func TestClientRenewed(t *testing.T) {
+	dir, year := t.TempDir(), time.Now().AddDate(1, 0, 0)
+	c := Client{}
+	c.Certificate, c.Key = certstest.Write(t, dir, "node", 1, year)
+	cfg, err := c.Config()
+	must.OK(t, err)
+	for serial := range int64(2) {
+		certstest.Write(t, dir, "node", 1+serial, year)
+		pair, err := cfg.GetClientCertificate(nil)
+		must.OK(t, err)
+		if got, ends := pair.Leaf.SerialNumber.Int64(), c.Expires(); got != 1+serial || ends == nil || !ends.Equal(pair.Leaf.NotAfter) {
+			t.Errorf("it shows number %d, which expires %v; want %d, %v", got, ends, 1+serial, pair.Leaf.NotAfter)
+		}
+	}
+	must.OK(t, os.Remove(c.Key))
+	if _, err := c.Config(); err == nil || !strings.Contains(err.Error(), "tls.certificate: ") {
+		t.Errorf("without the key: %v", err)
+	}
+	if ends := c.Expires(); ends != nil {
+		t.Errorf("without the key: expires %v", ends)
+	}
+}
