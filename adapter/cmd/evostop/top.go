@@ -348,6 +348,9 @@ func (t *top) details(v view) string {
 	line("State", "%s %s  step %d of %d, %s %s", j.State, j.EndState, j.Step, j.Steps, display.Nodes(j.Nodes), j.NodeList)
 	line("Reason", "%s", cmp.Or(j.Reason, "-"))
 	line("Requested", "%s  expand limit %s  drive mode %s", j.Profile, j.ExpandLimit, j.Drive)
+	for _, c := range j.Components {
+		line("Component", "%s  %s  now %s %s", c.Name, c.Profile, display.Nodes(c.Nodes), c.NodeList)
+	}
 	line("Submitted", "%s", at(j.Submit))
 	spans := func(title string, all []api.Span) {
 		for _, s := range all {

@@ -91,8 +91,9 @@ var now = time.Date(2026, 11, 20, 14, 0, 0, 0, time.UTC)
 func jobs() []api.Job {
 	return []api.Job{
 		{ID: 7, Name: "amr", User: "bob", UID: 2, State: "running", Profile: "2@10m,5@30m", Step: 1, Steps: 2, Nodes: 2, NodeList: "n[1-2]", NextChange: now.Add(5 * time.Minute), NextNodes: 5,
-			Plan: []api.Span{{Step: 1, Start: now.Add(-5 * time.Minute), End: now.Add(5 * time.Minute), Nodes: 2}, {Step: 2, Start: now.Add(5 * time.Minute), End: now.Add(35 * time.Minute), Nodes: 5}},
-			Past: []api.Span{{Step: 1, Start: now.Add(-5 * time.Minute), Nodes: 2}}},
+			Plan:       []api.Span{{Step: 1, Start: now.Add(-5 * time.Minute), End: now.Add(5 * time.Minute), Nodes: 2}, {Step: 2, Start: now.Add(5 * time.Minute), End: now.Add(35 * time.Minute), Nodes: 5}},
+			Past:       []api.Span{{Step: 1, Start: now.Add(-5 * time.Minute), Nodes: 2}},
+			Components: []api.JobComponent{{Name: "ocean", Profile: "1@10m,4@30m", Nodes: 1, NodeList: "n1"}}},
 		{ID: 9, Name: "evil\x1b]0;x\a[red]", User: "alice", UID: 3, State: "queued", Steps: 1, Profile: "8@1h", Reason: "waits for 8 nodes", NextChange: now.Add(time.Minute), NextNodes: 8},
 		{ID: 3, Name: "over", User: "alice", UID: 3, State: "ended", EndState: "TIMEOUT"},
 	}
@@ -170,7 +171,7 @@ func TestScreen(t *testing.T) {
 	enter()
 	await("bob's alone", func(text string) bool { return has("amr", "jobs of bob")(text) && !strings.Contains(text, "waits for") })
 	enter()
-	await("details", has("Requested   2@10m,5@30m", "Planned     step 1", "to 14:05:00  2 nodes", "Actual      step 1", "to now  2 nodes", "Events", "adopted, profile 2@10m"))
+	await("details", has("Requested   2@10m,5@30m", "Component   ocean  1@10m,4@30m  now 1 node n1", "Planned     step 1", "to 14:05:00  2 nodes", "Actual      step 1", "to now  2 nodes", "Events", "adopted, profile 2@10m"))
 	screen.InjectKey(tcell.KeyEscape, 0, tcell.ModNone)
 	await("back", has("JOBID"))
 	key('c')

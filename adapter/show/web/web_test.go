@@ -78,8 +78,9 @@ func small() *cluster {
 	}
 	c.jobs = []api.Job{{ID: 12, Name: "amr", User: "alice", Account: "phys", Partition: "main", State: "running", Reason: "as planned", Drive: "merge", ExpandLimit: "1",
 		Profile: "2@5m,4@5m", Step: 1, Steps: 2, Nodes: 2, NodeList: "n[1-2]", Submit: after(-3), Start: after(-2), End: after(8), NextChange: after(3), NextNodes: 4,
-		Plan: []api.Span{{Step: 1, Start: after(-2), End: after(3), Nodes: 2, NodeList: "n[1-2]"}, {Step: 2, Start: after(3), End: after(8), Nodes: 4, NodeList: "n[1-4]"}},
-		Past: []api.Span{{Step: 1, Start: after(-2), Nodes: 2, NodeList: "n[1-2]"}}}}
+		Plan:       []api.Span{{Step: 1, Start: after(-2), End: after(3), Nodes: 2, NodeList: "n[1-2]"}, {Step: 2, Start: after(3), End: after(8), Nodes: 4, NodeList: "n[1-4]"}},
+		Past:       []api.Span{{Step: 1, Start: after(-2), Nodes: 2, NodeList: "n[1-2]"}},
+		Components: []api.JobComponent{{Name: "ocean", Profile: "1@5m,3@5m", Nodes: 1, NodeList: "n1"}, {Name: "atm", Profile: "1@10m", Nodes: 1, NodeList: "n2"}}}}
 	c.events = []api.Event{{ID: 1, At: after(-2), Job: 12, Kind: "started", Text: "started on n[1-2]"}}
 	return c
 }
@@ -89,7 +90,7 @@ func hostile() *cluster {
 	c := small()
 	const evil = `<script>alert(1)</script>"'><img src=x onerror=alert(1)>` + "\u202e\x1b[31m\n"
 	c.jobs[0].Name, c.jobs[0].User, c.jobs[0].Account, c.jobs[0].Partition, c.jobs[0].Reason = evil, evil, evil, evil, "javascript:alert(1) "+evil
-	c.jobs[0].NodeList, c.jobs[0].Drive = evil, evil
+	c.jobs[0].NodeList, c.jobs[0].Drive, c.jobs[0].Components[0].Name, c.jobs[0].Components[1].NodeList = evil, evil, evil, evil
 	c.jobs[0].Offers = []api.Offer{{Kind: evil, Why: evil, State: evil, NodeList: evil}}
 	c.is.Others[0].Name, c.is.Others[0].User, c.is.Others[0].Account = evil, evil, evil
 	c.is.Reservations[1].Name = evil
