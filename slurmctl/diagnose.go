@@ -49,14 +49,16 @@ func (c *Client) Backfill(ctx context.Context) (busy bool, ended time.Time, err 
 	return strings.Contains(out, "in the middle of backfilling"), ended, nil
 }
 
-// Slurmdbd sends slurmdbd a small query and returns an error if it does not answer. If sacctmgr is
-// not installed, it returns nil.
+// Slurmdbd returns an error if slurmdbd or its database does not answer. If sacctmgr is not
+// installed, it returns nil. sacctmgr connects, for which it waits for both answers, and asks
+// nothing: a query takes 180 ms instead of 10 (22.05). It exits 0 even if it could not connect, so
+// if it complains about anything, a query decides.
 func (c *Client) Slurmdbd(ctx context.Context) error {
-	_, err := c.output(ctx, "sacctmgr", "--noheader", "--parsable2", "--readonly", "show", "cluster", "format=Cluster")
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
+	_, complaint, err := c.run(ctx, command{name: "sacctmgr", args: []string{"--readonly", "exit"}})
+	if err == nil && complaint != "" {
+		_, err = c.output(ctx, "sacctmgr", "--noheader", "--parsable2", "--readonly", "show", "cluster", "format=Cluster")
 	}
-	if err != nil {
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("%w: %w", ErrNoSlurmdbd, err)
 	}
 	return nil

@@ -1,6 +1,7 @@
 package slurmtest
 
 import (
+	"context"
 	"math/rand/v2"
 	"os"
 	"syscall"
@@ -32,6 +33,13 @@ func (c *Cluster) Freeze() (thaw func(seed uint64)) {
 			time.Sleep(time.Duration(random.IntN(20)) * time.Millisecond)
 		}
 	}
+}
+
+// Signal sends a signal to a daemon of the cluster: slurmctld, slurmdbd, or mariadbd. After SIGSTOP,
+// it hangs until SIGCONT.
+func (c *Cluster) Signal(ctx context.Context, daemon string, signal syscall.Signal) error {
+	_, err := c.sup.call(ctx, request{Op: "signal", Name: daemon, Signal: int(signal)})
+	return err
 }
 
 // processes returns all processes of the cluster except the supervisor.

@@ -1,6 +1,7 @@
 package drive
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -19,9 +20,6 @@ type growth struct {
 	msg.Grown
 	*Driver
 	user *slurmctl.User // nil: the sidecar's own
-
-	askedDBD time.Time // when slurmdbd last answered, for the coming merge; zero: not since the last merge
-	dbd      error     // that it does not answer
 }
 
 // grow brings the nodes. If Slurm is still powering them up, has suspended a job, or a limit
@@ -63,13 +61,7 @@ func (g *growth) bring(ctx context.Context) error {
 	byJob := g.ByJob && len(g.Grown.Expanders) == 0
 	if len(g.Grown.Expanders) == 0 {
 		g.Request.Reservation = g.Hold
-		var k slurmctl.Job
-		var err error
-		ask := []func(context.Context){func(ctx context.Context) { k, err = g.allocate(ctx) }}
-		if g.Merge && g.NeedsDBD {
-			ask = append(ask, g.askDBD) // which takes longer than salloc
-		}
-		g.Together(ctx, ask...)
+		k, err := g.allocate(ctx)
 		if err != nil {
 			return g.denied(ctx, err)
 		}
@@ -119,15 +111,6 @@ func (g *growth) allocate(ctx context.Context) (slurmctl.Job, error) {
 		cancel()
 	}
 	return k, err
-}
-
-// dbdAnswerLasts is how long slurmdbd's answer counts: the expander may have taken long to begin.
-const dbdAnswerLasts = time.Second
-
-// askDBD asks whether slurmdbd answers.
-func (g *growth) askDBD(ctx context.Context) {
-	g.dbd = g.Slurm.Slurmdbd(ctx)
-	g.askedDBD = g.Now()
 }
 
 // open starts the hold, early for a growth before its time, and admits the expander's user, by one
@@ -194,23 +177,28 @@ func (g *growth) baseRuns(ctx context.Context) error {
 	return errors.Join(fmt.Errorf("job %d is %s, not RUNNING", g.Base, state), err)
 }
 
+// mayMerge sees that the base job runs, and that slurmdbd answers if a merge without it would harm
+// the job. It asks both at once.
+func (g *growth) mayMerge(ctx context.Context) (err error) {
+	if !g.NeedsDBD {
+		return g.baseRuns(ctx)
+	}
+	var dbd error
+	g.Together(ctx, func(ctx context.Context) { dbd = g.Slurm.Slurmdbd(ctx) }, func(ctx context.Context) { err = g.baseRuns(ctx) })
+	return cmp.Or(err, dbd)
+}
+
 // errNotYet means that a growth has to wait; the reason follows.
 var errNotYet = errors.New("")
 
 // merge gives the expanders' nodes to the base job, one expander at a time, and reads the result
-// back. It checks right before that the base job is running: merging into an ended job leaks nodes.
+// back. It checks right before that the base job runs: merging into an ended job leaks nodes.
 func (g *growth) merge(ctx context.Context) error {
 	slurm := g.Slurm
 	for len(g.Grown.Expanders) > 0 {
 		k := g.Grown.Expanders[0]
-		if g.NeedsDBD && g.Now().Sub(g.askedDBD) > dbdAnswerLasts {
-			g.askDBD(ctx)
-		}
-		if g.askedDBD = (time.Time{}); g.dbd != nil {
-			return g.dbd // the expander keeps its nodes
-		}
-		if err := g.baseRuns(ctx); err != nil {
-			return err
+		if err := g.mayMerge(ctx); err != nil {
+			return err // the expander keeps its nodes, unless the base job has ended
 		}
 		if err := slurm.Merge(ctx, k); err != nil {
 			switch {

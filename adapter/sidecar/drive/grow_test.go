@@ -3,6 +3,7 @@ package drive
 import (
 	"context"
 	"errors"
+	"slices"
 	"testing"
 	"time"
 
@@ -10,17 +11,24 @@ import (
 	"github.com/evoslurm/evoslurm/slurmctl"
 )
 
-// failing is a Slurm with a running job, whose slurmdbd may be away.
+// failing is a Slurm with one job and its expanders, whose slurmdbd goes away.
 type failing struct {
 	Slurm
-	dbd    error
-	merged []slurmctl.JobID
+	state     slurmctl.JobState
+	merges    int // before slurmdbd goes away
+	merged    []slurmctl.JobID
+	cancelled []slurmctl.JobID
 }
 
-func (f *failing) Slurmdbd(context.Context) error { return f.dbd }
+func (f *failing) Slurmdbd(context.Context) error {
+	if len(f.merged) == f.merges {
+		return slurmctl.ErrNoSlurmdbd
+	}
+	return nil
+}
 
 func (f *failing) Glance(context.Context, ...slurmctl.JobID) ([]slurmctl.Job, error) {
-	return []slurmctl.Job{{ID: 7, State: slurmctl.Running, NodeList: []string{"n1", "n2"}}}, nil
+	return []slurmctl.Job{{ID: 7, State: f.state, NodeList: []string{"n1", "n2", "n3"}}}, nil
 }
 
 func (f *failing) Merge(_ context.Context, k slurmctl.JobID) error {
@@ -28,28 +36,39 @@ func (f *failing) Merge(_ context.Context, k slurmctl.JobID) error {
 	return nil
 }
 
-// TestOutageBeforeMerge checks that no expander is merged on an old answer of slurmdbd: it may be away since.
+func (f *failing) CancelAs(_ context.Context, _ *slurmctl.User, ids ...slurmctl.JobID) error {
+	f.cancelled = append(f.cancelled, ids...)
+	return nil
+}
+
+// TestOutageBeforeMerge checks that no expander is merged without an answer of slurmdbd to a
+// question after the last merge, and that expanders of an ended job go back even then.
 func TestOutageBeforeMerge(t *testing.T) {
 	for name, c := range map[string]struct {
-		later  time.Duration
-		dbd    error
-		merges int
+		slurm     failing
+		needs     bool
+		merged    []slurmctl.JobID
+		left      []slurmctl.JobID
+		cancelled []slurmctl.JobID
 	}{
-		"at once":                    {0, nil, 1},
-		"at once, on its word":       {0, slurmctl.ErrNoSlurmdbd, 1},
-		"the expander took a while":  {3 * time.Second, nil, 1},
-		"and slurmdbd is away since": {3 * time.Second, slurmctl.ErrNoSlurmdbd, 0},
+		"slurmdbd answers":           {slurm: failing{state: slurmctl.Running, merges: 9}, needs: true, merged: []slurmctl.JobID{8, 9}},
+		"slurmdbd is away":           {slurm: failing{state: slurmctl.Running}, needs: true, left: []slurmctl.JobID{8, 9}},
+		"it goes after the first":    {slurm: failing{state: slurmctl.Running, merges: 1}, needs: true, merged: []slurmctl.JobID{8}, left: []slurmctl.JobID{9}},
+		"nothing needs it":           {slurm: failing{state: slurmctl.Running}, merged: []slurmctl.JobID{8, 9}},
+		"the job ended":              {slurm: failing{state: slurmctl.Completed, merges: 9}, needs: true, cancelled: []slurmctl.JobID{8, 9}},
+		"it is away, the job ended":  {slurm: failing{state: slurmctl.Completed}, needs: true, cancelled: []slurmctl.JobID{8, 9}},
+		"away, the job is suspended": {slurm: failing{state: slurmctl.Suspended}, needs: true, left: []slurmctl.JobID{8, 9}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
-			slurm := &failing{}
-			g := &growth{Driver: New(slurm, func() time.Time { return now }), Grow: msg.Grow{Base: 7, NeedsDBD: true, Nodes: []string{"n2"}}}
-			g.Grown.Expanders = []slurmctl.JobID{9}
-			g.askDBD(t.Context())
-			now, slurm.dbd = now.Add(c.later), c.dbd
+			f := &c.slurm
+			g := &growth{Driver: New(f, time.Now), Grow: msg.Grow{Base: 7, NeedsDBD: c.needs, Nodes: []string{"n2", "n3"}}}
+			g.Grown.Expanders = []slurmctl.JobID{8, 9}
 			err := g.merge(t.Context())
-			if len(slurm.merged) != c.merges || (err == nil) != (c.merges == 1) || err != nil && !errors.Is(err, slurmctl.ErrNoSlurmdbd) {
-				t.Errorf("merged %v, %v", slurm.merged, err)
+			if !slices.Equal(f.merged, c.merged) || !slices.Equal(g.Grown.Expanders, c.left) || !slices.Equal(f.cancelled, c.cancelled) {
+				t.Errorf("merged %v, left %v, cancelled %v", f.merged, g.Grown.Expanders, f.cancelled)
+			}
+			if (err == nil) != (len(c.merged) == 2) || errors.Is(err, slurmctl.ErrNoSlurmdbd) != (f.state == slurmctl.Running && len(c.left) > 0) {
+				t.Error(err)
 			}
 		})
 	}

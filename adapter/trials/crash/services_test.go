@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -45,10 +46,13 @@ func TestServices(t *testing.T) {
 			})
 		}},
 		{"slurmdbd is away for a while in the middle of a grow", func() {
-			s.at(crash.Before, isCommand("salloc"), func() {
-				s.stopSlurmdbd(10 * time.Second)
-				time.Sleep(1500 * time.Millisecond) // it may have answered just before, which counts for a second
-			})
+			s.at(crash.Before, isCommand("salloc"), func() { s.stopSlurmdbd(10 * time.Second) })
+		}},
+		{"slurmdbd hangs for a while in the middle of a grow", func() {
+			s.at(crash.Before, isCommand("salloc"), func() { s.hang("slurmdbd", 8*time.Second) })
+		}},
+		{"slurmdbd's database hangs for a while in the middle of a grow", func() {
+			s.at(crash.Before, isCommand("salloc"), func() { s.hang("mariadbd", 8*time.Second) })
 		}},
 		{"Slurm's commands are replaced in the middle of a grow", func() {
 			s.at(crash.Before, isCommand("salloc"), func() { s.replaceCommands(5 * time.Second) })
@@ -98,6 +102,19 @@ func (s *site) replaceCommands(away time.Duration) {
 			if err := os.Symlink(bin+"/slurmshim", s.Dir+"/slurm/"+name); err != nil {
 				s.t.Error(err)
 			}
+		}
+	}()
+}
+
+// hang has a daemon hang for a while.
+func (s *site) hang(daemon string, away time.Duration) {
+	if err := s.Cluster.Signal(context.Background(), daemon, syscall.SIGSTOP); err != nil {
+		s.t.Error(err)
+	}
+	go func() {
+		time.Sleep(away)
+		if err := s.Cluster.Signal(context.Background(), daemon, syscall.SIGCONT); err != nil {
+			s.t.Error(err)
 		}
 	}()
 }
