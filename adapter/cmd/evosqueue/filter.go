@@ -66,7 +66,7 @@ type filter struct {
 	users, partitions, names []string
 	accounts, nodes          []string // nodes by their single names
 	states                   []string // in stateSet's form
-	ids                      []uint32
+	ids                      []wanted
 	all                      bool // ended ones too
 }
 
@@ -112,18 +112,23 @@ func stateCodes() (codes []string) {
 	return codes
 }
 
-// jobIDs reads job ids.
-func jobIDs(words []string) ([]uint32, error) {
-	var ids []uint32
+// jobIDs reads job ids, ID or ARRAY_TASK.
+func jobIDs(words []string) ([]wanted, error) {
+	var ids []wanted
 	for i, word := range words {
 		if word == "" && i > 0 { // "7,": squeue takes it
 			continue
 		}
-		id, err := strconv.ParseUint(word, 10, 32)
+		number, task, one := strings.Cut(word, "_")
+		id, err := strconv.ParseUint(number, 10, 32)
+		var n uint64
+		if one && err == nil {
+			n, err = strconv.ParseUint(task, 10, 32)
+		}
 		if err != nil || id == 0 {
 			return nil, fmt.Errorf("invalid job id: %s", word)
 		}
-		ids = append(ids, uint32(id))
+		ids = append(ids, wanted{uint32(id), uint32(n), one})
 	}
 	return ids, nil
 }
@@ -131,14 +136,19 @@ func jobIDs(words []string) ([]uint32, error) {
 // known returns an error if no job has one of the requested IDs. Like squeue, it ignores unknown
 // IDs beside known ones.
 func (f filter) known(jobs []api.Job) error {
-	if len(f.ids) == 0 || slices.ContainsFunc(jobs, func(j api.Job) bool { return slices.Contains(f.ids, j.ID) }) {
+	if len(f.ids) == 0 || slices.ContainsFunc(jobs, f.named) {
 		return nil
 	}
 	words := make([]string, len(f.ids))
 	for i, id := range f.ids {
-		words[i] = strconv.FormatUint(uint64(id), 10)
+		words[i] = id.String()
 	}
 	return fmt.Errorf("invalid job id specified: %s (no evolving job, or one that ended long ago)", strings.Join(words, ", "))
+}
+
+// named reports whether one of the requested IDs is the job's, or its array's.
+func (f filter) named(j api.Job) bool {
+	return slices.ContainsFunc(f.ids, func(w wanted) bool { return w.is(j) })
 }
 
 func (f filter) shows(j api.Job) bool {
@@ -150,7 +160,7 @@ func (f filter) shows(j api.Job) bool {
 	uid := strconv.FormatUint(uint64(j.UID), 10)
 	return (in(f.users, j.User) || in(f.users, uid)) &&
 		in(f.partitions, j.Partition) && in(f.accounts, j.Account) && (len(f.nodes) == 0 || shares(j, f.nodes)) && in(f.names, j.Name) && in(f.states, condition) &&
-		(len(f.ids) == 0 || slices.Contains(f.ids, j.ID))
+		(len(f.ids) == 0 || f.named(j))
 }
 
 // apply selects the jobs to show, in the order of their starts, those without one last.

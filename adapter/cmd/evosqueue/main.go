@@ -131,7 +131,7 @@ and the planned start and end.`,
 	f.SortFlags = false
 	f.StringSliceVarP(&o.users, "user", "u", nil, "jobs of these users, by name or number")
 	f.BoolVar(&o.me, "me", false, "your own jobs")
-	f.StringSliceVarP(&o.jobs, "jobs", "j", nil, "IDs of jobs to show, ended or not")
+	f.StringSliceVarP(&o.jobs, "jobs", "j", nil, "jobs to show, ended or not: ID, or ARRAY_TASK")
 	f.Lookup("jobs").NoOptDefVal = everything
 	f.StringSliceVarP(&o.partitions, "partition", "p", nil, "jobs in these partitions")
 	f.StringSliceVarP(&o.names, "name", "n", nil, "jobs with these names")
@@ -188,7 +188,7 @@ func (o *options) operands(words []string) error {
 
 // prepare makes the filter of the options.
 func (o *options) prepare() error {
-	var ids []uint32
+	var ids []wanted
 	var err error
 	if !slices.Contains(o.jobs, everything) {
 		if ids, err = jobIDs(o.jobs); err != nil {
@@ -343,7 +343,7 @@ func (o *options) view(ctx context.Context, from source, now time.Time, t displa
 	if o.long {
 		columns = longColumns
 	}
-	text := table(jobs, now, columns, !o.noHeader, t.ASCII || o.ascii)
+	text := table(folded(jobs, o.array), now, columns, !o.noHeader, t.ASCII || o.ascii)
 	if o.long {
 		text += alternatives(jobs, now, t.ASCII || o.ascii) + agreements(jobs, now, t.ASCII || o.ascii)
 	}

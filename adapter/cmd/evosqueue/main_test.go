@@ -80,6 +80,11 @@ func (f fixed) Cluster(context.Context) (api.Cluster, error) {
 // view runs evosqueue's view for a command line.
 func view(t *testing.T, term display.Terminal, args ...string) (string, error) {
 	t.Helper()
+	return viewOf(t, fixed{jobs: example()}, term, args...)
+}
+
+func viewOf(t *testing.T, from source, term display.Terminal, args ...string) (string, error) {
+	t.Helper()
 	var o options
 	cmd := newCommandOf(&o)
 	words, err := canonical(cmd.Flags(), args)
@@ -95,7 +100,7 @@ func view(t *testing.T, term display.Terminal, args ...string) (string, error) {
 	if err := o.prepare(); err != nil {
 		return "", err
 	}
-	return o.view(t.Context(), fixed{jobs: example()}, now, term)
+	return o.view(t.Context(), from, now, term)
 }
 
 func TestGolden(t *testing.T) {

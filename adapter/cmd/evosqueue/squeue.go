@@ -41,7 +41,7 @@ func (s *asSqueue) addFlags(f *pflag.FlagSet) {
 	f.Lookup("steps").NoOptDefVal = everything
 	f.BoolVar(&s.yaml_, "yaml", false, "same as --json, in YAML")
 	f.BoolVar(&s.hide, "hide", false, "omit jobs in hidden partitions (squeue's default; tables always include them)")
-	f.BoolVarP(&s.array, "array", "r", false, "as in squeue; tasks of evolving arrays always have lines of their own")
+	f.BoolVarP(&s.array, "array", "r", false, "a line for each waiting task of an array")
 	f.BoolVar(&s.unique, "array-unique", false, "as in squeue")
 	f.BoolVarP(&s.priority, "priority", "P", false, "show a job once per partition (with --format)")
 	f.BoolVar(&s.noConvert, "noconvert", false, "print numbers without units (with --format)")
