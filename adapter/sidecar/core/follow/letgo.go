@@ -42,12 +42,3 @@ func letGoWithout(c *state.Core, j *state.Job, r *slurmctl.Job) bool {
 	j.SawMark(marked)
 	return marked && (c.Drained() || !j.Unmarked || !j.Runs() && r.State == slurmctl.Pending)
 }
-
-// ofLetGo reports whether a companion belongs to a job that was let go, or is about to be: it stays to that job's end.
-func ofLetGo(c *state.Core, s *state.Snapshot, r *slurmctl.Job, id slurmctl.JobID) bool {
-	base := s.ByID[id]
-	if base == nil || c.ByID[id] != nil && !c.Drained() || base.Ended() || base.State == slurmctl.Pending || r.State == slurmctl.Pending {
-		return false
-	}
-	return base.UID == r.UID && (request.IsLetGo(base.Comment) || c.Refused[id].Drained)
-}

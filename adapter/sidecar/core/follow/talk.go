@@ -3,18 +3,10 @@ package follow
 import (
 	"github.com/evoslurm/evoslurm/adapter/api"
 	"github.com/evoslurm/evoslurm/adapter/job/request"
-	"github.com/evoslurm/evoslurm/adapter/sidecar/core/msg"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/plan"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/state"
 	"github.com/evoslurm/evoslurm/slurmctl"
 )
-
-// Notify marks the calls that wait for a change of the job, so that the core tries to answer them.
-func Notify(c *state.Core, j *state.Job) {
-	for _, k := range c.Calling {
-		k.Again = k.Again || k.Of == j
-	}
-}
 
 // Callee returns the job that a call is about.
 func Callee(c *state.Core, id uint32) (*state.Job, error) {
@@ -30,15 +22,6 @@ func Callee(c *state.Core, id uint32) (*state.Job, error) {
 		return nil, api.Errorf(api.ErrNotFound, "%s is not an evolving job, or has ended", state.JobNumber(id))
 	}
 	return j, nil
-}
-
-// ChangeProfile writes a job's changed profile to the database.
-func ChangeProfile(c *state.Core, j *state.Job) {
-	c.Emit(msg.SaveProfile{j.ID, j.Profile})
-	if known, ok := c.Known[j.BaseID()]; ok {
-		known.Steps = len(j.Profile)
-		c.Known[j.BaseID()] = known
-	}
 }
 
 // mostRewrites is how often the sidecar rewrites a request that something else has overwritten.

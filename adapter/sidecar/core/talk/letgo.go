@@ -9,7 +9,6 @@ import (
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/lend"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/msg"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/state"
-	"github.com/evoslurm/evoslurm/adapter/sidecar/store/row"
 	"github.com/evoslurm/evoslurm/slurmctl"
 )
 
@@ -43,37 +42,4 @@ func answerLetGo(c *state.Core, k *state.OpenCall) bool {
 	}
 	c.Emit(msg.Reply{ID: k.ID, Allocation: a})
 	return true
-}
-
-// drainShown returns how the sidecar is switched off and what is left, or nil if it is not.
-func drainShown(c *state.Core) *api.Drain {
-	if !c.Drained() {
-		return nil
-	}
-	d, _ := c.Config.Drain.Parse()
-	a := &api.Drain{DrainRequest: api.DrainRequest{Release: d.Release, Queued: d.Queued, As: d.As, Running: d.Running}, By: d.By, At: d.At, Words: d.Words()}
-	if !d.Release {
-		return a
-	}
-	a.Left.Holds = len(c.Ours) + len(c.StuckHolds)
-	for _, j := range c.Active {
-		if j.Runs() {
-			a.Left.Running++
-		} else {
-			a.Left.Queued++
-		}
-	}
-	for _, in := range c.Refused {
-		if pending := in.State == string(row.Queued); pending && !in.LetGo && in.Drained {
-			a.Left.Queued++
-		} else if !in.LetGo && in.Drained {
-			a.Left.Running++
-		}
-	}
-	for _, k := range c.Calling {
-		if k.Next != nil {
-			a.Left.Calls++
-		}
-	}
-	return a
 }
