@@ -7,7 +7,7 @@ import (
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/adopt"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/slurm"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/state"
-	"github.com/evoslurm/evoslurm/adapter/sidecar/core/talk"
+	"github.com/evoslurm/evoslurm/adapter/sidecar/core/view"
 	"github.com/evoslurm/evoslurm/slurmctl"
 )
 
@@ -28,7 +28,7 @@ func TestAge(t *testing.T) {
 	}
 	t.Run("older than a stock job", func(t *testing.T) {
 		b, j, stock := older(t)
-		if in := b.startsIn(j); in != 0 || j.Priority != 250 || talk.Describe(b.Core, j).Priority != 250 {
+		if in := b.startsIn(j); in != 0 || j.Priority != 250 || view.Describe(b.Core, j).Priority != 250 {
 			t.Errorf("it is to start in %v, with priority %d", in, j.Priority)
 		}
 		stock.Priority = 251

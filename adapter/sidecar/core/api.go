@@ -9,7 +9,7 @@ import (
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/hold"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/msg"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/state"
-	"github.com/evoslurm/evoslurm/adapter/sidecar/core/talk"
+	"github.com/evoslurm/evoslurm/adapter/sidecar/core/view"
 	"github.com/evoslurm/evoslurm/slurmctl"
 )
 
@@ -32,38 +32,38 @@ func (c *Core) Step(now time.Time, inputs ...msg.Input) []msg.Effect {
 func (c *Core) NoteIn(h *msg.Handling) { adopt.NoteIn(c.c, h) }
 
 // View returns the current state. O(jobs).
-func (c *Core) View() *msg.View { return talk.ViewOf(c.c) }
+func (c *Core) View() *msg.View { return view.ViewOf(c.c) }
 
 // Past returns an ended job of the database as the API shows it, where Slurm's clock leads by `skew`.
 func Past(cfg config.Config, strategy msg.Strategy, skew time.Duration, b msg.BookedJob) api.Job {
 	c := state.New(msg.Site{}, cfg, strategy, time.Time{})
 	c.Skew = skew
-	return talk.Past(c, b)
+	return view.Past(c, b)
 }
 
 // Job returns a job as the API shows it, and false if it is not known.
-func (c *Core) Job(id slurmctl.JobID) (api.Job, bool) { return talk.Job(c.c, id) }
+func (c *Core) Job(id slurmctl.JobID) (api.Job, bool) { return view.Job(c.c, id) }
 
 // Cluster returns what the last poll has seen beside evolving jobs, or nil before the first poll.
-func (c *Core) Cluster() *api.Cluster { return talk.Cluster(c.c) }
+func (c *Core) Cluster() *api.Cluster { return view.Cluster(c.c) }
 
 // Problem returns the current queue as a problem for any strategy, or nil before the first poll of Slurm.
-func (c *Core) Problem() *msg.Problem { return talk.Problem(c.c) }
+func (c *Core) Problem() *msg.Problem { return view.Problem(c.c) }
 
 // Budget returns what holds take of the shares and delay budgets now, without the limits themselves.
 func (c *Core) Budget() api.Budget { return hold.Budget(c.c) }
 
 // Check returns an error if the jobs or the tasks under way violate an invariant. It is for tests.
-func (c *Core) Check() error { return talk.Check(c.c) }
+func (c *Core) Check() error { return view.Check(c.c) }
 
 // Clashes lists promises that cannot all be kept. It is for tests.
-func (c *Core) Clashes() []talk.Clash { return talk.Clashes(c.c) }
+func (c *Core) Clashes() []view.Clash { return view.Clashes(c.c) }
 
 // Written returns the rows that the database must have now. It is for tests.
-func (c *Core) Written(text func([]string) string) []msg.BookedJob { return talk.Written(c.c, text) }
+func (c *Core) Written(text func([]string) string) []msg.BookedJob { return view.Written(c.c, text) }
 
 // BeyondShare returns a user with more holds than the shares allow, or "". It is for tests.
-func (c *Core) BeyondShare() (user string, holds int) { return talk.BeyondShare(c.c) }
+func (c *Core) BeyondShare() (user string, holds int) { return view.BeyondShare(c.c) }
 
 // Still returns until when a poll that shows what the last one showed decides nothing, except for postponed
 // tasks, or the zero time if polls are needed as usual. It must be called right after a step.

@@ -6,7 +6,7 @@ import (
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/adopt"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/msg"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/plan"
-	"github.com/evoslurm/evoslurm/adapter/sidecar/core/talk"
+	"github.com/evoslurm/evoslurm/adapter/sidecar/core/view"
 	"github.com/evoslurm/evoslurm/planner"
 )
 
@@ -19,7 +19,7 @@ func TestHandlingNamesTheJob(t *testing.T) {
 	b.Evolving(1, 10, "1@1m", 0)
 	bad := b.Evolving(2, 10, "1@1m", 0)
 	b.Evolving(3, 10, "1@1m", 0)
-	talk.ViewOf(b.Core)
+	view.ViewOf(b.Core)
 	if id, _, _ := h.At(); id != 0 {
 		t.Errorf("job %d is noted after all", id)
 	}
@@ -30,7 +30,7 @@ func TestHandlingNamesTheJob(t *testing.T) {
 				t.Error("nothing has panicked")
 			}
 		}()
-		talk.ViewOf(b.Core)
+		view.ViewOf(b.Core)
 	}()
 	if id, submitted, stage := h.At(); id != 2 || submitted.Unix() != bad.Submitted.Unix() || stage != msg.First {
 		t.Errorf("job %d of %v is noted, at stage %d", id, submitted, stage)
@@ -38,7 +38,7 @@ func TestHandlingNamesTheJob(t *testing.T) {
 	h.Done()
 	bad.Plan = nil
 	adopt.Settle(b.Core)
-	talk.ViewOf(b.Core)
+	view.ViewOf(b.Core)
 	for j := range plan.Each(b.Core, b.Active) {
 		if id, _, stage := h.At(); id != j.BaseID() || stage != msg.Again {
 			t.Errorf("job %d at stage %d is noted, want %d", id, stage, j.BaseID())

@@ -12,7 +12,7 @@ import (
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/msg"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/state"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/state/statetest"
-	"github.com/evoslurm/evoslurm/adapter/sidecar/core/talk"
+	"github.com/evoslurm/evoslurm/adapter/sidecar/core/view"
 	"github.com/evoslurm/evoslurm/slurmctl"
 )
 
@@ -67,7 +67,7 @@ func TestAskedAgain(t *testing.T) {
 				}
 				c2.Effects = nil
 				if asked > 0 && asked <= len(c.answers) && errors.Is(c.answers[asked-1], garbled) && asked < adopt.AskTries {
-					jobs := talk.ViewOf(c2).Jobs
+					jobs := view.ViewOf(c2).Jobs
 					if len(jobs) != 1 || jobs[0].ID != 7 || !strings.Contains(jobs[0].Reason, "is asked about again at") {
 						t.Fatalf("meanwhile evosqueue shows %+v", jobs)
 					}

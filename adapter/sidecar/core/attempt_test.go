@@ -12,9 +12,10 @@ import (
 	"github.com/evoslurm/evoslurm/adapter/api"
 	"github.com/evoslurm/evoslurm/adapter/internal/drivemode"
 	"github.com/evoslurm/evoslurm/adapter/job/request"
+	"github.com/evoslurm/evoslurm/adapter/sidecar/core/change"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/msg"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/state"
-	"github.com/evoslurm/evoslurm/adapter/sidecar/core/talk"
+	"github.com/evoslurm/evoslurm/adapter/sidecar/core/view"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/store/row"
 	"github.com/evoslurm/evoslurm/slurmctl"
 	"github.com/google/go-cmp/cmp"
@@ -85,8 +86,8 @@ func TestDryRunsOfOneUser(t *testing.T) {
 	if len(want) == 0 || !cmp.Equal(tasks, want) {
 		t.Errorf("with dry runs %q is begun, want %q", tasks, want)
 	}
-	if len(tries) != 1 || len(replies) != 1000-talk.MostWaiting {
-		t.Fatalf("%d are planned and %d answered, want 1 and %d", len(tries), len(replies), 1000-talk.MostWaiting)
+	if len(tries) != 1 || len(replies) != 1000-change.MostWaiting {
+		t.Fatalf("%d are planned and %d answered, want 1 and %d", len(tries), len(replies), 1000-change.MostWaiting)
 	}
 	for id, r := range replies {
 		if !errors.Is(r.Err, api.ErrUnavailable) || !strings.Contains(r.Err.Error(), "try again") {
@@ -99,13 +100,13 @@ func TestDryRunsOfOneUser(t *testing.T) {
 		if r := replies[tries[0].ID]; len(replies) != 1 || r.Err != nil || !r.Change.Accepted || len(r.Change.Plan) != 2 {
 			t.Fatalf("cycle %d: %+v, want call %d answered", cycle, replies, tries[0].ID)
 		}
-		if len(others) != 1 || others[0].Attempt.(*talk.Attempt).Job.UID != 2000 {
+		if len(others) != 1 || others[0].Attempt.(*change.Attempt).Job.UID != 2000 {
 			t.Fatalf("cycle %d: %v is planned next, want the other user's", cycle, others)
 		}
 		if _, others, _ = outcome(step(b.Core, b.Now, others[0].Run())); len(others) != 0 {
 			t.Fatalf("cycle %d: %v is planned, and each user had one", cycle, others)
 		}
-		talk.NextTries(b.Core)
+		change.NextTries(b.Core)
 		if _, tries, _ = outcome(step(b.Core, b.Now, msg.Tick{})); len(tries) != 1 {
 			t.Fatalf("cycle %d: %d are planned, want the next one", cycle, len(tries))
 		}
@@ -148,7 +149,7 @@ func TestOutdatedAttempts(t *testing.T) {
 			t.Errorf("dry run %v: not answered", dry)
 		case dry && (planned != 1 || r.Err != nil || !r.Change.Accepted):
 			t.Errorf("a dry run is planned %d times: %+v", planned, r)
-		case !dry && (planned != talk.MostTries || !errors.Is(r.Err, api.ErrUnavailable)):
+		case !dry && (planned != change.MostTries || !errors.Is(r.Err, api.ErrUnavailable)):
 			t.Errorf("planned %d times: %+v", planned, r)
 		}
 		if mine.Profile.String() != "8@10m,4@10m" {
@@ -209,7 +210,7 @@ func TestCopiedSharesNothing(t *testing.T) {
 	mine.Shunned, mine.RefusedAs, mine.Marked = map[string]time.Time{}, map[int]state.Refusal{}, map[slurmctl.JobID]int{}
 	own, others := shared{}, shared{}
 	own.walk(reflect.ValueOf(b.Core).Elem(), "core")
-	others.walk(reflect.ValueOf(talk.CopyAll(b.Core)).Elem(), "core")
+	others.walk(reflect.ValueOf(change.CopyAll(b.Core)).Elem(), "core")
 	if len(own) < 20 {
 		t.Fatalf("only %d were found: %v", len(own), own)
 	}
@@ -231,7 +232,7 @@ func TestAttemptBesideSteps(t *testing.T) {
 		b.StorePlan(due, nil)
 		b.plan(b.s)
 		step(b.Core, b.Now.Add(time.Duration(i)*time.Millisecond), msg.Tick{})
-		talk.ViewOf(b.Core)
+		view.ViewOf(b.Core)
 	}
 	if in := <-came; in.ID != 1 || in.Refused != "" || len(in.Plan) != 2 {
 		t.Errorf("%+v", in)

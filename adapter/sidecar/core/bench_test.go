@@ -13,14 +13,16 @@ import (
 	"github.com/evoslurm/evoslurm/adapter/internal/drivemode"
 	"github.com/evoslurm/evoslurm/adapter/job/request"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/adopt"
+	"github.com/evoslurm/evoslurm/adapter/sidecar/core/change"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/delay"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/follow"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/hold"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/msg"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/plan"
+	"github.com/evoslurm/evoslurm/adapter/sidecar/core/refit"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/state"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/state/statetest"
-	"github.com/evoslurm/evoslurm/adapter/sidecar/core/talk"
+	"github.com/evoslurm/evoslurm/adapter/sidecar/core/view"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/store/row"
 	"github.com/evoslurm/evoslurm/planner"
 	"github.com/evoslurm/evoslurm/slurmctl"
@@ -115,7 +117,7 @@ func BenchmarkView(b *testing.B) {
 	planNow(c, s)
 	c.Snapshot = s
 	for b.Loop() {
-		talk.ViewOf(c)
+		view.ViewOf(c)
 	}
 }
 
@@ -125,7 +127,7 @@ func BenchmarkFollow(b *testing.B) {
 	planNow(c, s)
 	for b.Loop() {
 		follow.Follow(c, s)
-		follow.FollowPlans(c, s)
+		refit.FollowPlans(c, s)
 		adopt.Adopt(c, s)
 		c.Effects = nil
 	}
@@ -212,9 +214,9 @@ func BenchmarkDryRun(b *testing.B) {
 	j.Record.Comment, _ = request.Request{Profile: j.Profile, Drive: drivemode.Companion}.Marker()
 	req := &api.ChangeRequest{ID: "1", DryRun: true, Update: &api.Update{Profile: "10@10m,20@20m"}}
 	for b.Loop() {
-		t, err := talk.Target(c, j, req)
+		t, err := change.Target(c, j, req)
 		must.OK(b, err)
-		if tried := talk.TryChange(c, s, j, t); tried.Refused != "" || len(tried.Plan) == 0 {
+		if tried := change.TryChange(c, s, j, t); tried.Refused != "" || len(tried.Plan) == 0 {
 			b.Fatalf("%q, planned %v", tried.Refused, tried.Plan)
 		}
 	}
@@ -229,16 +231,16 @@ func BenchmarkGrow(b *testing.B) {
 	j.Held = []msg.Part{{ID: j.BaseID(), Step: 1, Nodes: statetest.Names(951, 960)}}
 	j.Record.State, j.Record.TimeLimit, j.Record.StartTime, j.Record.EndTime = slurmctl.Running, 24*time.Hour, s.Taken, s.Taken.Add(24*time.Hour)
 	j.Record.Comment, _ = request.Request{Profile: j.Profile, Drive: drivemode.Companion}.Marker()
-	follow.Refit(c, s, j, s.Taken.Unix(), "")
+	refit.Refit(c, s, j, s.Taken.Unix(), "")
 	for range 5 {
 		planNow(c, s)
 	}
 	c.Snapshot = s
 	req := &api.ChangeRequest{ID: "1", DryRun: true, Grow: &api.Grow{Nodes: 900, Min: 1, For: 3600}}
 	for b.Loop() {
-		t, err := talk.Target(c, j, req)
+		t, err := change.Target(c, j, req)
 		must.OK(b, err)
-		talk.TryChange(c, s, j, t)
+		change.TryChange(c, s, j, t)
 	}
 }
 
@@ -248,7 +250,7 @@ func BenchmarkCopied(b *testing.B) {
 	planNow(c, s)
 	c.Snapshot = s
 	for b.Loop() {
-		talk.CopyAll(c)
+		change.CopyAll(c)
 	}
 }
 

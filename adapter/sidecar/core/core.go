@@ -8,13 +8,16 @@ import (
 
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/act"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/adopt"
+	"github.com/evoslurm/evoslurm/adapter/sidecar/core/change"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/couple"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/delay"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/follow"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/hold"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/lend"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/msg"
+	"github.com/evoslurm/evoslurm/adapter/sidecar/core/pace"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/plan"
+	"github.com/evoslurm/evoslurm/adapter/sidecar/core/refit"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/slurm"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/state"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/talk"
@@ -31,7 +34,7 @@ func step(c *state.Core, now time.Time, inputs ...msg.Input) []msg.Effect {
 	c.Wake = now.Add(msg.MostWake)
 	if !c.Planning && c.Looking == nil && !c.Stopping {
 		decide(c)
-		follow.StartPolls(c)
+		pace.StartPolls(c)
 	}
 	couple.Follow(c) // an answer that was given before it found the same
 	c.SavePlans()
@@ -61,11 +64,11 @@ func cycle(c *state.Core, s *state.Snapshot) {
 	if c.Config.Observes() {
 		adopt.Observe(c, s)
 		slurm.RulesSince(c, c.Now.Add(-rulesObserved))
-		follow.Plan(c, s)
+		refit.Plan(c, s)
 		return
 	}
 	slurm.ExcuseContacted(c, s)
-	talk.NextTries(c)
+	change.NextTries(c)
 	state.UnmuteAll(c)
 	hold.TakeReservations(c, s)
 	hold.Charge(c, s.Taken)
@@ -78,11 +81,11 @@ func cycle(c *state.Core, s *state.Snapshot) {
 	follow.Follow(c, s)
 	follow.Banish(c, s)
 	follow.FollowKept(c, s)
-	follow.FollowPlans(c, s)
+	refit.FollowPlans(c, s)
 	delay.Watch(c, s)
 	hold.Price(c, s)
 	delay.Measure(c, s)
-	follow.Plan(c, s)
+	refit.Plan(c, s)
 }
 
 // rulesObserved is the age up to which limits, tiers, and preemption count while the sidecar only observes.
@@ -167,14 +170,14 @@ func observed(c *state.Core, in msg.Observation) {
 		err = errors.New("sinfo lists no nodes")
 	}
 	if err != nil {
-		follow.Unobserved(c, err)
+		pace.Unobserved(c, err)
 		return
 	}
 	c.MayUpdate(!in.UpdatesNeedAccount)
 	c.Calls, c.CycleCalls = in.Calls, int(in.Calls-c.Calls)
-	follow.Spare(p, &in, c.Config.Slurm.Share, c.Config.PollInterval)
-	follow.KeepToRate(c, in.Commands)
-	follow.NotePause(c)
+	pace.Spare(p, &in, c.Config.Slurm.Share, c.Config.PollInterval)
+	pace.KeepToRate(c, in.Commands)
+	pace.NotePause(c)
 	if c.Skew != 0 {
 		for i := range in.Jobs {
 			c.JobIn(&in.Jobs[i])
@@ -183,7 +186,7 @@ func observed(c *state.Core, in msg.Observation) {
 			c.In(&in.Reservations[i].Start, &in.Reservations[i].End)
 		}
 	}
-	s := follow.NewSnapshot(in, c.Snapshot)
+	s := pace.NewSnapshot(in, c.Snapshot)
 	slurm.WatchLayout(c, s)
 	if err := act.WatchTwin(c, s); err != nil {
 		c.LastErr, c.NextCycle = err, c.Now.Add(max(c.Config.PollInterval, time.Second))
@@ -301,11 +304,11 @@ func take(c *state.Core, in msg.Input) {
 	case msg.Outcome:
 		settled(c, in)
 	case msg.NodesSeen:
-		follow.NodesSeen(c, in)
+		pace.NodesSeen(c, in)
 	case msg.Call:
 		talk.Called(c, in)
 	case msg.Tried:
-		talk.TakeTried(c, in)
+		change.TakeTried(c, in)
 	case msg.Withdrawal:
 		talk.Withdrawn(c, in)
 	case msg.Configuration:

@@ -15,15 +15,19 @@
 // rooms below it:
 //
 //	core     Step: the order of everything; settled tasks          core.go, api.go, still.go, clock.go
-//	talk     answers to scripts and users: calls, changes, what is shown
+//	talk     answers to waiting calls of scripts and users
+//	change   changes of a profile on demand, and their trials
+//	view     answers to questions: what users see, and what tests check
 //	act      starts, growths, shrinks; one action per job at a time
 //	lend     nodes beyond the plan for malleable jobs, and offers
 //	delay    what holds cost stock jobs: promises lapse before they delay one for too long
 //	hold     reservations for coming steps, within shares; power; price
-//	follow   what became of the known jobs, and their plans; when to poll
+//	follow   what became of the known jobs: begun, in another step, requeued, ended
+//	refit    what is taken until when, and the plans of running jobs around that
 //	adopt    parked jobs with a marker become evolving jobs
-//	couple   which nodes each component of a job has
 //	plan     who is planned, where, and the problem for the strategy
+//	couple   which nodes each component of a job has
+//	pace     when to poll, and the snapshot that a poll shows
 //	slurm    what Slurm would do: eligibility, limits, rank, age, power, what is busy
 //	state    what is known, with verbs that change it; pending tasks
 //	mode     the table of drive modes

@@ -11,7 +11,7 @@ import (
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/mode"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/state"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/state/statetest"
-	"github.com/evoslurm/evoslurm/adapter/sidecar/core/talk"
+	"github.com/evoslurm/evoslurm/adapter/sidecar/core/view"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/store/row"
 	"github.com/evoslurm/evoslurm/planner"
 	"github.com/evoslurm/evoslurm/slurmctl"
@@ -41,10 +41,10 @@ func TestDriveRowIsCurrent(t *testing.T) {
 	c.MayUpdate(true)
 	c.Turn(j, errors.New("no merging"))
 	check("turned", drivemode.Companion, mode.Facts{ResizesOnce: true})
-	if err := talk.CheckJobs(c); err != nil {
+	if err := view.CheckJobs(c); err != nil {
 		t.Error(err)
 	}
-	if j.Mode = mode.Table[drivemode.Chain]; talk.CheckJobs(c) == nil {
+	if j.Mode = mode.Table[drivemode.Chain]; view.CheckJobs(c) == nil {
 		t.Error("a job with another mode's row passes the check")
 	}
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/msg"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/state"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/state/statetest"
-	"github.com/evoslurm/evoslurm/adapter/sidecar/core/talk"
+	"github.com/evoslurm/evoslurm/adapter/sidecar/core/view"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/store/row"
 )
 
@@ -20,7 +20,7 @@ func TestEndedAgain(t *testing.T) {
 	again := c.Ended[0]
 	again.State = row.Running
 	adopt.Add(c, again)
-	if v := talk.ViewOf(c); len(v.Ended) != 1 || v.Ended[0].ID != 2 || len(v.Jobs) != 1 || v.Jobs[0].ID != 1 {
+	if v := view.ViewOf(c); len(v.Ended) != 1 || v.Ended[0].ID != 2 || len(v.Jobs) != 1 || v.Jobs[0].ID != 1 {
 		t.Errorf("%+v", v)
 	}
 }

@@ -4,9 +4,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/evoslurm/evoslurm/adapter/sidecar/core/follow"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/msg"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/plan"
+	"github.com/evoslurm/evoslurm/adapter/sidecar/core/refit"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/state"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/state/statetest"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/store/row"
@@ -30,7 +30,7 @@ func newBench(t *testing.T, nodes int) *bench {
 func (b *bench) plan(s *state.Snapshot) { planNow(b.Core, s) }
 
 func planNow(c *state.Core, s *state.Snapshot) {
-	plan.TakePlans(c, follow.Problem(c, s).Plan(statetest.NoX()))
+	plan.TakePlans(c, refit.Problem(c, s).Plan(statetest.NoX()))
 }
 
 // startsIn plans and tells when the job is to start.
@@ -103,12 +103,12 @@ func TestMaintenance(t *testing.T) {
 			lost bool
 		}{{29 * time.Minute, true}, {30 * time.Minute, false}} {
 			b.s.Reservations["new"] = slurmctl.Reservation{Name: "new", Start: now.Add(c.in), End: now.Add(time.Hour), Nodes: grown}
-			if lost := follow.LostNodes(b.Core, b.s, follow.Foreign(b.Core, b.s, now.Unix()), j, now.Unix()); lost != c.lost {
+			if lost := refit.LostNodes(b.Core, b.s, refit.Foreign(b.Core, b.s, now.Unix()), j, now.Unix()); lost != c.lost {
 				t.Errorf("reserved in %v: lost %v", c.in, lost)
 			}
 		}
 		b.s.Reservations["new"] = slurmctl.Reservation{Name: "new", Start: now.Add(29 * time.Minute), End: now.Add(time.Hour), Nodes: grown}
-		follow.Refit(b.Core, b.s, j, now.Unix(), "test")
+		refit.Refit(b.Core, b.s, j, now.Unix(), "test")
 		if msg.SetOf(grown).Any(j.Plan[1].Nodes) || j.Plan[1].Start != now.Add(10*time.Minute).Unix() {
 			t.Errorf("it grows onto %v at %v", j.Plan[1].Nodes, time.Unix(j.Plan[1].Start, 0).Sub(now))
 		}

@@ -119,21 +119,21 @@ func selected(e ast.Expr) (of, name string) {
 var clockCompared = reasons(map[string]string{
 	"it measures, for a log, an event or the user": `delay.Measure hold.delaysNow follow.followSuspension hold.Overrun slurm.SettleLimits
 		state.SettleIntent`,
-	"it sets times when something has happened": `act.bring act.ExpanderLimit adopt.Recovered follow.notConfigured follow.recordAllocation follow.refitted hold.createHold
+	"it sets times when something has happened": `act.bring act.ExpanderLimit adopt.Recovered follow.notConfigured follow.recordAllocation refit.refitted hold.createHold
 		state.AgesFrom slurm.WatchPriorities slurm.Explain slurm.RulesSince state.NotInFuture follow.startedAt`,
 	"Slurm removes reservations that are over":                         "act.LongestLimit",
 	"an action has failed":                                             "act.mayGiveUp follow.MayLeave",
-	"a call waits for the answer":                                      `follow.FitSafely follow.fitStrictly talk.readyToChange talk.passed talk.promises talk.inTheWay`,
-	"it says when to poll or to be called":                             `act.awaitNodes follow.StartPolls`,
+	"a call waits for the answer":                                      `refit.FitSafely refit.fitStrictly change.readyToChange change.passed view.promises change.inTheWay`,
+	"it says when to poll or to be called":                             `act.awaitNodes pace.StartPolls`,
 	"a poll is older than a change":                                    `hold.TakeReservations hold.Confirmed`,
 	"the allowance is asked again: Quiet.PutOff":                       "state.take",
 	"polls continue while power saving is on":                          "hold.SwitchNodes hold.toSwitch state.Leaves hold.watchPower",
-	"polls continue while a malleable job runs":                        "follow.lentUntil lend.withdraw",
+	"polls continue while a malleable job runs":                        "refit.lentUntil lend.withdraw",
 	"polls continue while a job is not adopted, since a task is asked": "plan.MayEver",
 	"polls continue while an event is muted":                           "state.UnmuteAll",
 	"the value moves: Moments.Moves":                                   "slurm.agedAt",
-	"only a time that Moments has noted changes the result":            `act.tooFar act.wanted follow.prolong hold.adjusted hold.claim hold.exceeds hold.late hold.take`,
-	"it plans a job again, for another reason":                         "follow.addKept",
+	"only a time that Moments has noted changes the result":            `act.tooFar act.wanted refit.prolong hold.adjusted hold.claim hold.exceeds hold.late hold.take`,
+	"it plans a job again, for another reason":                         "refit.addKept",
 	"the next look at delays is noted":                                 "delay.Watch delay.isHeldUp delay.giveWay",
 })
 

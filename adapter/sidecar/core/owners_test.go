@@ -24,7 +24,7 @@ const mostFields = 15
 
 // TestOwners: the fields of a job are in groups, and only a group's owner and package state, which has the verbs,
 // write them. The owner is named in the group's comment. Copies in local variables are free, and a Target is
-// talk's draft of a changed job. A pointer to a record of Slurm may be taken to read it; only verbs write records.
+// change's draft of a changed job. A pointer to a record of Slurm may be taken to read it; only verbs write records.
 func TestOwners(t *testing.T) {
 	w := load(t)
 	w.readOwners()
@@ -122,7 +122,7 @@ func (w *watch) readOwners() {
 			}
 		}
 	}
-	w.owner["state.Job"], w.owner["state.Target"], w.owner["row.Job"] = "state", "talk", "state"
+	w.owner["state.Job"], w.owner["state.Target"], w.owner["row.Job"] = "state", "change", "state"
 	job := state.pkg.Scope().Lookup("Job").Type().Underlying().(*types.Struct)
 	stored := underlying(job.Field(0).Type()).(*types.Struct) // row.Job
 	for i := range stored.NumFields() {

@@ -8,7 +8,7 @@ import (
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/plan"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/slurm"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/state"
-	"github.com/evoslurm/evoslurm/adapter/sidecar/core/talk"
+	"github.com/evoslurm/evoslurm/adapter/sidecar/core/view"
 	"github.com/evoslurm/evoslurm/slurmctl"
 )
 
@@ -27,7 +27,7 @@ func TestSeveralPartitions(t *testing.T) {
 	}
 	in := func(b *bench, j *state.Job, partition string, start time.Duration) {
 		b.t.Helper()
-		if at := b.startsIn(j); at.Round(time.Minute) != start || slurm.PartitionFor(b.Core, b.s, j) != partition || talk.Describe(b.Core, j).Partition != partition {
+		if at := b.startsIn(j); at.Round(time.Minute) != start || slurm.PartitionFor(b.Core, b.s, j) != partition || view.Describe(b.Core, j).Partition != partition {
 			b.t.Errorf("it is to start in %v in partition %s on %v, want %s in %v", at, slurm.PartitionFor(b.Core, b.s, j), j.Planned(), partition, start)
 		}
 	}

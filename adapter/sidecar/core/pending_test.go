@@ -8,9 +8,9 @@ import (
 	"time"
 
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/act"
+	"github.com/evoslurm/evoslurm/adapter/sidecar/core/change"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/msg"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/state"
-	"github.com/evoslurm/evoslurm/adapter/sidecar/core/talk"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/store/row"
 	"github.com/evoslurm/evoslurm/slurmctl"
 )
@@ -163,7 +163,7 @@ func TestUndoChange(t *testing.T) {
 	before, plan := *j.Job, j.Plan
 	changed := j.Copy()
 	changed.Profile = changed.Profile[:1]
-	talk.MakeChange(b.Core, j, &state.Target{Job: changed, Words: "less"}, "1")
+	change.MakeChange(b.Core, j, &state.Target{Job: changed, Words: "less"}, "1")
 	if len(j.Profile) != 1 || j.Undo == nil || !j.Unwritten {
 		t.Fatal("the job is not changed")
 	}

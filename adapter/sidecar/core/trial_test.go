@@ -5,11 +5,11 @@ import (
 	"time"
 
 	"github.com/evoslurm/evoslurm/adapter/internal/config"
-	"github.com/evoslurm/evoslurm/adapter/sidecar/core/follow"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/msg"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/plan"
+	"github.com/evoslurm/evoslurm/adapter/sidecar/core/refit"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/state/statetest"
-	"github.com/evoslurm/evoslurm/adapter/sidecar/core/talk"
+	"github.com/evoslurm/evoslurm/adapter/sidecar/core/view"
 	"github.com/evoslurm/evoslurm/planner"
 )
 
@@ -36,24 +36,24 @@ func TestTry(t *testing.T) {
 	b.Evolving(1, 1, "2@10m", time.Hour)
 	noX, _ := planner.StrategyByName("noX")
 	for _, by := range []int64{5, 7} {
-		_, rows, err := talk.Problem(b.Core).Try(tardy{statetest.Builtin{noX}, by})
+		_, rows, err := view.Problem(b.Core).Try(tardy{statetest.Builtin{noX}, by})
 		if err != nil || len(rows) != 1 || rows[0].TriedStart.Sub(b.s.Taken) != time.Duration(by)*time.Second {
 			t.Errorf("%d s later: %+v %v", by, rows, err)
 		}
 	}
-	p := talk.Problem(b.Core)
+	p := view.Problem(b.Core)
 	for _, by := range []int64{5, 7} { // of the same problem, as TryStrategy does
 		if _, rows, err := p.Try(tardy{statetest.Builtin{noX}, by}); err != nil || rows[0].TriedStart.Sub(b.s.Taken) != time.Duration(by)*time.Second {
 			t.Errorf("%d s later: %+v %v", by, rows, err)
 		}
 	}
-	plan.TakePlans(b.Core, follow.Problem(b.Core, b.s).Plan(tardy{statetest.Builtin{noX}, 5}))
+	plan.TakePlans(b.Core, refit.Problem(b.Core, b.s).Plan(tardy{statetest.Builtin{noX}, 5}))
 	if len(b.Last) == 0 || b.Last[0] == nil {
 		t.Fatal("nothing is kept")
 	}
 	cfg := config.Default()
 	configured(b.Core, msg.Configuration{Config: &cfg})
-	if got := follow.Problem(b.Core, b.s).Plan(tardy{statetest.Builtin{noX}, 7}).Jobs[0].Steps[0].Start - b.s.Taken.Unix(); got != 7 {
+	if got := refit.Problem(b.Core, b.s).Plan(tardy{statetest.Builtin{noX}, 7}).Jobs[0].Steps[0].Start - b.s.Taken.Unix(); got != 7 {
 		t.Errorf("planned %d s later, want 7", got)
 	}
 }
@@ -78,7 +78,7 @@ func TestTryExpands(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		_, rows, err := talk.Problem(b.Core).Try(expanding{statetest.Builtin{s}, limit})
+		_, rows, err := view.Problem(b.Core).Try(expanding{statetest.Builtin{s}, limit})
 		if err != nil || len(rows) != 2 || rows[1].TriedUnfit != "" {
 			t.Fatalf("%s: %+v %v", name, rows, err)
 		}

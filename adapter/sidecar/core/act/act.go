@@ -8,6 +8,7 @@ import (
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/hold"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/msg"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/plan"
+	"github.com/evoslurm/evoslurm/adapter/sidecar/core/refit"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/state"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/store/row"
 	"github.com/evoslurm/evoslurm/slurmctl"
@@ -209,7 +210,7 @@ func rival(c *state.Core, j *state.Job, now time.Time) *state.Job {
 		if other == j || other.State != row.Waiting || other.Kept != nil || follow.IsSuspended(other) {
 			continue
 		}
-		if next := other.Next(); next != nil && len(msg.Common(next.Nodes, follow.Own(j))) > 0 && c.ReachedSecond(now.Unix(), next.Start) { // lent nodes are demanded back elsewhere
+		if next := other.Next(); next != nil && len(msg.Common(next.Nodes, refit.Own(j))) > 0 && c.ReachedSecond(now.Unix(), next.Start) { // lent nodes are demanded back elsewhere
 			return other
 		}
 	}

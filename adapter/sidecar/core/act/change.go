@@ -4,8 +4,8 @@ import (
 	"github.com/evoslurm/evoslurm/adapter/api"
 	"github.com/evoslurm/evoslurm/adapter/internal/drivemode"
 	"github.com/evoslurm/evoslurm/adapter/job/request"
-	"github.com/evoslurm/evoslurm/adapter/sidecar/core/follow"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/msg"
+	"github.com/evoslurm/evoslurm/adapter/sidecar/core/refit"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/state"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/store/row"
 	"github.com/evoslurm/evoslurm/slurmctl"
@@ -15,7 +15,7 @@ import (
 func undoChange(c *state.Core, j *state.Job, why error) {
 	was := j.UndoChange()
 	state.SetMode(c, j)
-	follow.ChangeProfile(c, j)
+	refit.ChangeProfile(c, j)
 	c.Save(j)
 	c.StorePlan(j, was.Plan)
 	c.Event(j, "change refused", map[string]any{"asked": was.Words, "why": why.Error()})

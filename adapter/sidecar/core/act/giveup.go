@@ -6,8 +6,8 @@ import (
 	"slices"
 
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/adopt"
-	"github.com/evoslurm/evoslurm/adapter/sidecar/core/follow"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/msg"
+	"github.com/evoslurm/evoslurm/adapter/sidecar/core/refit"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/state"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/store/row"
 )
@@ -32,7 +32,7 @@ func mayGiveUp(c *state.Core, j *state.Job, to int, err error) {
 	j.StayInStep()
 	c.Save(j)
 	j.Deny(text, !waitedFor(c, j)) // waiting calls report it
-	follow.Notify(c, j)
+	refit.Notify(c, j)
 }
 
 // waitedFor reports whether a call waits for a change of the job.

@@ -7,6 +7,7 @@ import (
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/follow"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/lend"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/plan"
+	"github.com/evoslurm/evoslurm/adapter/sidecar/core/refit"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/state"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/store/row"
 )
@@ -39,7 +40,7 @@ func finishes(c *state.Core, s *state.Snapshot, j *state.Job) bool {
 	if _, inside := attached(c, s, j); inside {
 		return true
 	}
-	if o := follow.OfferAt(j); o != nil && o.Demands() {
+	if o := refit.OfferAt(j); o != nil && o.Demands() {
 		return true
 	}
 	if d, _ := c.Config.Drain.Parse(); d.Running != "shrink" || j.Kept != nil {

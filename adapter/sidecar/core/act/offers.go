@@ -4,10 +4,10 @@ import (
 	"cmp"
 	"time"
 
-	"github.com/evoslurm/evoslurm/adapter/sidecar/core/follow"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/hold"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/lend"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/msg"
+	"github.com/evoslurm/evoslurm/adapter/sidecar/core/refit"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/slurm"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/state"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/store/row"
@@ -17,35 +17,35 @@ import (
 // carryOffer advances a job's offer, if there is one. It reports whether the job must not do anything else
 // now.
 func carryOffer(c *state.Core, s *state.Snapshot, j *state.Job, now time.Time) bool {
-	o := follow.OfferAt(j)
+	o := refit.OfferAt(j)
 	switch {
 	case o == nil:
 		return false
-	case o.State == follow.OfferAccepted:
+	case o.State == refit.OfferAccepted:
 		return carryAccepted(c, s, j, o)
 	case j.State == row.Waiting && !o.Mandatory:
-		follow.CloseOffer(c, j, follow.OfferWithdrawn, "the step has ended")
+		refit.CloseOffer(c, j, refit.OfferWithdrawn, "the step has ended")
 		return false
 	case j.State == row.Waiting:
 		one := *o
-		one.State, one.Accepted, one.Note = follow.OfferAccepted, one.Nodes, "the step had ended"
-		follow.ChangeOffer(c, j, one)
+		one.State, one.Accepted, one.Note = refit.OfferAccepted, one.Nodes, "the step had ended"
+		refit.ChangeOffer(c, j, one)
 		return carryOffer(c, s, j, now)
 	case !o.Mandatory && c.DueSecond(now.Unix(), o.Deadline):
-		follow.CloseOffer(c, j, follow.OfferUnanswered, "no answer")
+		refit.CloseOffer(c, j, refit.OfferUnanswered, "no answer")
 		return false
 	case o.Mandatory && c.DueSecond(now.Unix(), o.Deadline):
 		one := *o
-		one.State, one.Accepted, one.Enforced = follow.OfferAccepted, one.Nodes, true
+		one.State, one.Accepted, one.Enforced = refit.OfferAccepted, one.Nodes, true
 		one.Note = cmp.Or(one.Note, "no answer")
 		c.Event(j, "taken", map[string]any{"nodes": one.Nodes, "list": slurmctl.CompressNodes(one.Wanted()), "why": one.Note})
 		c.LogJob(j).WithField("nodes", slurmctl.CompressNodes(one.Wanted())).Warn("taking nodes that were demanded back: " + one.Note)
-		follow.ChangeOffer(c, j, one)
+		refit.ChangeOffer(c, j, one)
 		return carryOffer(c, s, j, now)
 	case o.Mandatory && !o.Warned && (o.Note != "" || c.DueSecond(now.Unix(), (o.Made+o.Deadline+1)/2)):
 		one := *o
 		one.Warned = true
-		follow.ChangeOffer(c, j, one)
+		refit.ChangeOffer(c, j, one)
 		if c.Config.OverrunSignal == "" {
 			return false
 		}
@@ -56,7 +56,7 @@ func carryOffer(c *state.Core, s *state.Snapshot, j *state.Job, now time.Time) b
 }
 
 // carryAccepted does what carryOffer does, for an accepted offer.
-func carryAccepted(c *state.Core, s *state.Snapshot, j *state.Job, o *follow.Offer) bool {
+func carryAccepted(c *state.Core, s *state.Snapshot, j *state.Job, o *refit.Offer) bool {
 	if o.Grows() {
 		if missing := msg.Without(o.Wanted(), j.Nodes()); len(missing) > 0 {
 			lendNodes(c, s, j, o, missing)
@@ -66,14 +66,14 @@ func carryAccepted(c *state.Core, s *state.Snapshot, j *state.Job, o *follow.Off
 		shrink(c, j, surplus)
 		return true
 	}
-	follow.CloseOffer(c, j, follow.OfferDone, "")
+	refit.CloseOffer(c, j, refit.OfferDone, "")
 	return false
 }
 
 // lendNodes brings a job nodes beyond its plan, from the hold on them.
-func lendNodes(c *state.Core, s *state.Snapshot, j *state.Job, o *follow.Offer, missing []string) {
+func lendNodes(c *state.Core, s *state.Snapshot, j *state.Job, o *refit.Offer, missing []string) {
 	if len(j.Expanders) == 0 && (slurm.IsSuspect(c, missing) || !slurm.Free(s, missing)) {
-		follow.CloseOffer(c, j, follow.OfferFailed, "the nodes are not free any more")
+		refit.CloseOffer(c, j, refit.OfferFailed, "the nodes are not free any more")
 		return
 	}
 	if c.ReachedSecond(c.Now.Unix(), o.Answered+int64(c.Config.GiveUp/time.Second)+1) {
@@ -91,9 +91,9 @@ func lendNodes(c *state.Core, s *state.Snapshot, j *state.Job, o *follow.Offer, 
 	if len(j.Expanders) == 0 && !answered(c, s, j, missing) {
 		return
 	}
-	if r, ok := hold.HoldFor(c, j, follow.LentStep); len(j.Expanders) == 0 && c.Due(c.Now, j.HoldRetry) && (!ok || len(msg.Without(missing, r.Nodes)) > 0) {
+	if r, ok := hold.HoldFor(c, j, refit.LentStep); len(j.Expanders) == 0 && c.Due(c.Now, j.HoldRetry) && (!ok || len(msg.Without(missing, r.Nodes)) > 0) {
 		j.WaitsFor(state.Because(state.WhyHeldSoon))
 		return
 	}
-	bring(c, j, follow.LentStep, missing)
+	bring(c, j, refit.LentStep, missing)
 }

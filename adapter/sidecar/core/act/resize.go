@@ -11,6 +11,7 @@ import (
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/lend"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/msg"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/plan"
+	"github.com/evoslurm/evoslurm/adapter/sidecar/core/refit"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/slurm"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/state"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/store/row"
@@ -31,11 +32,11 @@ func EndStep(c *state.Core, j *state.Job, now time.Time) {
 	if c.Snapshot == nil {
 		return
 	}
-	follow.Suit(c, c.Snapshot, j, now.Unix())
+	refit.Suit(c, c.Snapshot, j, now.Unix())
 	if next := j.Next(); next == nil {
-		follow.Refit(c, c.Snapshot, j, now.Unix(), hold.WhyAnew(j, "the step"))
-	} else if gaveUp || !c.ReachedSecond(now.Unix(), next.Start) && len(next.Nodes) > len(follow.Own(j)) || len(j.Release) > 0 || len(follow.Lent(j)) > 0 && len(msg.Without(next.Nodes, j.Nodes())) > 0 {
-		follow.Refit(c, c.Snapshot, j, now.Unix(), "the step ended early")
+		refit.Refit(c, c.Snapshot, j, now.Unix(), hold.WhyAnew(j, "the step"))
+	} else if gaveUp || !c.ReachedSecond(now.Unix(), next.Start) && len(next.Nodes) > len(refit.Own(j)) || len(j.Release) > 0 || len(refit.Lent(j)) > 0 && len(msg.Without(next.Nodes, j.Nodes())) > 0 {
+		refit.Refit(c, c.Snapshot, j, now.Unix(), "the step ended early")
 	}
 }
 
@@ -94,7 +95,7 @@ func leaving(c *state.Core, s *state.Snapshot, j *state.Job, next *msg.PlannedSt
 		return surplus
 	}
 	j.ReleaseByPlan() // by the plan; without a plan, the newest go first
-	follow.Refit(c, s, j, c.Now.Unix(), "its nodes are given back by companions")
+	refit.Refit(c, s, j, c.Now.Unix(), "its nodes are given back by companions")
 	if next = j.Next(); next != nil {
 		surplus = msg.Without(j.Nodes(), next.Nodes)
 	}
@@ -136,7 +137,7 @@ func grow(c *state.Core, s *state.Snapshot, j *state.Job, step int, nodes []stri
 	c.Moves = true // whatever keeps it
 	if suspect := slurm.IsSuspect(c, nodes); (suspect || !slurm.FreeFor(c, s, nodes, &j.Record)) && len(j.Expanders) == 0 {
 		if late := j.State == row.Waiting && c.ReachedSecond(c.Now.Unix(), j.Next().Start+6); suspect || late || j.State == row.Running {
-			follow.Refit(c, s, j, c.Now.Unix(), "nodes of the growth are not free in time")
+			refit.Refit(c, s, j, c.Now.Unix(), "nodes of the growth are not free in time")
 		}
 		if j.Next() == nil {
 			return // a job that it moved comes first now, and its own plan has lapsed
@@ -264,13 +265,13 @@ func usedHold(c *state.Core, g msg.Grow, got msg.Grown) {
 func SettleGrow(c *state.Core, j *state.Job, p *state.Pending, o msg.Outcome) {
 	got, _ := o.Result.(msg.Grown)
 	g, to := state.CommandOf[msg.Grow](p), p.Args.Nodes
-	if got.Limit != "" && g.Step != follow.LentStep {
+	if got.Limit != "" && g.Step != refit.LentStep {
 		follow.KeepBack(c, j, got.Limit, to)
 	}
 	usedHold(c, g, got)
 	slurm.SuspectNodes(c, j, g.Nodes, o.Err)
 	if errors.Is(o.Err, slurmctl.ErrNodeConfig) && shun(c, j, g.Nodes, "they have not what the job asks for") && c.Snapshot != nil {
-		follow.Refit(c, c.Snapshot, j, c.Now.Unix(), "Slurm does not give it the nodes that were planned")
+		refit.Refit(c, c.Snapshot, j, c.Now.Unix(), "Slurm does not give it the nodes that were planned")
 	}
 	if got.NotYet != "" {
 		j.WaitsFor(state.Saying(state.WhyExpanderQueued, got.NotYet))
@@ -282,13 +283,13 @@ func SettleGrow(c *state.Core, j *state.Job, p *state.Pending, o msg.Outcome) {
 		c.Turn(j, got.Never)
 	}
 	j.ExpandedBy(got.Expanders)
-	if g.Step != follow.LentStep {
+	if g.Step != refit.LentStep {
 		mayGiveUp(c, j, to, o.Err)
 	}
 	if len(got.After) > 0 {
 		follow.SetHeld(c, j, got.After)
 	}
-	if g.Step == follow.LentStep {
+	if g.Step == refit.LentStep {
 		lend.MayNotLend(c, j, got, o.Err)
 	}
 }
@@ -358,7 +359,7 @@ func repair(c *state.Core, s *state.Snapshot, j *state.Job) {
 	if j.Kept != nil {
 		follow.TryAgain(c, s, j, c.Now)
 	}
-	want, have := j.Plan[j.Step-1].Nodes, follow.Own(j)
+	want, have := j.Plan[j.Step-1].Nodes, refit.Own(j)
 	if len(have) >= j.Profile[j.Step-1].Nodes {
 		if over := hold.CanGive(c, j, lend.OverMost(c, j)); len(over) > 0 {
 			c.Event(j, "repair", map[string]any{"surplus": slurmctl.CompressNodes(over)})

@@ -7,6 +7,7 @@ import (
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/follow"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/hold"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/msg"
+	"github.com/evoslurm/evoslurm/adapter/sidecar/core/pace"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/plan"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/slurm"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/state"
@@ -25,7 +26,7 @@ func start(c *state.Core, s *state.Snapshot, j *state.Job) {
 			j.GoesOn() // Why says what is not held
 		}
 		awaitNodes(c, j.Plan[0].Start, false)
-		if late := now - j.Plan[0].Start; late > 0 && late < int64(follow.FastFor/time.Second) {
+		if late := now - j.Plan[0].Start; late > 0 && late < int64(pace.FastFor/time.Second) {
 			c.Pace.Urgent = true // polling the nodes was not enough
 		}
 		return

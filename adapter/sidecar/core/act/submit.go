@@ -10,6 +10,7 @@ import (
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/follow"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/hold"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/msg"
+	"github.com/evoslurm/evoslurm/adapter/sidecar/core/refit"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/state"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/store/row"
 	"github.com/evoslurm/evoslurm/slurmctl"
@@ -48,7 +49,7 @@ func byJob(c *state.Core, j *state.Job) (byJob, able bool) {
 // noProcess is called when no process of a job can submit what brings its nodes. A growth is given up after a while.
 func noProcess(c *state.Core, j *state.Job, step, to int) {
 	j.WaitsFor(state.Because(state.WhyNoProcess))
-	if j.State != row.Waiting || step == follow.LentStep {
+	if j.State != row.Waiting || step == refit.LentStep {
 		return
 	}
 	if j.Failing.IsZero() {
@@ -92,7 +93,7 @@ func SettleOpen(c *state.Core, j *state.Job, p *state.Pending, o msg.Outcome) {
 func askJob(c *state.Core, j *state.Job, g msg.Grow, args state.Args) {
 	args.Begun = c.Now
 	c.Ask(j, "", state.KindSubmit, msg.Task{Command: g}, args)
-	follow.Notify(c, j)
+	refit.Notify(c, j)
 }
 
 // Submission returns what a call must be answered with, if its caller is to submit an expander.

@@ -4,8 +4,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/evoslurm/evoslurm/adapter/sidecar/core/follow"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/plan"
+	"github.com/evoslurm/evoslurm/adapter/sidecar/core/refit"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/state"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/state/statetest"
 )
@@ -25,7 +25,7 @@ func newBench(t *testing.T, nodes int) *bench {
 
 // plan has the queue planned.
 func (b *bench) plan(s *state.Snapshot) {
-	plan.TakePlans(b.Core, follow.Problem(b.Core, s).Plan(statetest.NoX()))
+	plan.TakePlans(b.Core, refit.Problem(b.Core, s).Plan(statetest.NoX()))
 }
 
 // startsIn plans and tells when the job is to start.

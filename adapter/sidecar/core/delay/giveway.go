@@ -8,8 +8,8 @@ import (
 	"time"
 
 	"github.com/evoslurm/evoslurm/adapter/internal/config"
-	"github.com/evoslurm/evoslurm/adapter/sidecar/core/follow"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/msg"
+	"github.com/evoslurm/evoslurm/adapter/sidecar/core/refit"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/slurm"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/state"
 	"github.com/evoslurm/evoslurm/planner"
@@ -201,7 +201,7 @@ func obstacles(c *state.Core, end int64) (all []obstacle) {
 func giveWayTo(c *state.Core, j *state.Job, r *slurmctl.Job, budget time.Duration) {
 	step := max(j.Step, 1)
 	c.Event(j, "lapsed", map[string]any{"before": step + 1, "budget": int64(budget / time.Second)})
-	follow.Forsake(c, j, max(j.Plan[step-1].End, j.Plan[step-1].Start))
+	refit.Forsake(c, j, max(j.Plan[step-1].End, j.Plan[step-1].Start))
 	if budget == 0 {
 		j.Forgo("Slurm puts a waiting job first that would have started later because of its holds")
 	} else {

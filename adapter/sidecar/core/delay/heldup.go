@@ -6,10 +6,10 @@ import (
 	"time"
 
 	"github.com/evoslurm/evoslurm/adapter/internal/config"
-	"github.com/evoslurm/evoslurm/adapter/sidecar/core/follow"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/hold"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/msg"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/plan"
+	"github.com/evoslurm/evoslurm/adapter/sidecar/core/refit"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/slurm"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/state"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/store/row"
@@ -299,18 +299,18 @@ func dueNow(c *state.Core, s *state.Snapshot, j *state.Job, now int64) (slurm.Ca
 // occupiedBut returns what is certain if only some of the running jobs are promised nodes for their
 // coming steps. The other jobs keep their nodes as long as planned.
 func occupiedBut(c *state.Core, s *state.Snapshot, origin int64, promised func(*state.Job) bool) *msg.Occupancy {
-	o := follow.Foreign(c, s, origin)
+	o := refit.Foreign(c, s, origin)
 	now := s.Taken.Unix()
 	for _, j := range c.Active {
 		switch {
 		case !j.Runs() && j.State != row.Starting, j.Ending:
 		case promised(j) || j.State == row.Starting && !isAboutToRun(j):
-			follow.AddPromises(c, o, s, j, now)
+			refit.AddPromises(c, o, s, j, now)
 		case j.State == row.Starting:
 			one, first := *j, j.Plan[0]
 			first.End = j.Plan[len(j.Plan)-1].End
 			one.Plan = []msg.PlannedStep{first} // the job keeps its first nodes
-			follow.AddPromises(c, o, s, &one, now)
+			refit.AddPromises(c, o, s, &one, now)
 		case !j.Mode.CarriesNodes:
 			if j.State == row.Running && len(j.Plan) >= j.Step {
 				end := c.Until(now, j.Plan[j.Step-1].End)
@@ -323,7 +323,7 @@ func occupiedBut(c *state.Core, s *state.Snapshot, origin int64, promised func(*
 		default:
 			one := *j
 			one.Kept = &state.KeptBack{} // the job keeps its nodes
-			follow.AddPromises(c, o, s, &one, now)
+			refit.AddPromises(c, o, s, &one, now)
 		}
 	}
 	return o

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/msg"
+	"github.com/evoslurm/evoslurm/adapter/sidecar/core/refit"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/slurm"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/state"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/store/row"
@@ -35,12 +36,12 @@ func BeginStep(c *state.Core, j *state.Job, at time.Time) {
 	c.Event(j, "step begun", map[string]any{"step": j.Step, "planned": c.WallSecond(planned.Start), "nodes": slurmctl.CompressNodes(j.Nodes())})
 	c.LogJob(j).WithField("nodes", slurmctl.CompressNodes(j.Nodes())).WithField("late", late.Seconds()).Info("step begun")
 	if c.Snapshot != nil && planned.Start != at.Unix() && (!j.Mode.StepsAreJobs || at.Unix() > planned.Start+slurm.Margin(c)) {
-		Refit(c, c.Snapshot, j, c.Now.Unix(), "the step began at another time than planned")
+		refit.Refit(c, c.Snapshot, j, c.Now.Unix(), "the step began at another time than planned")
 	}
 	if c.Snapshot != nil {
-		Suit(c, c.Snapshot, j, c.Now.Unix())
+		refit.Suit(c, c.Snapshot, j, c.Now.Unix())
 	}
-	Notify(c, j)
+	refit.Notify(c, j)
 }
 
 // configures is called while the nodes that Slurm has given a job are not up yet. The job has not begun, and

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/adopt"
+	"github.com/evoslurm/evoslurm/adapter/sidecar/core/refit"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/state"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/store/row"
 	"github.com/evoslurm/evoslurm/slurmctl"
@@ -39,14 +40,14 @@ func BelieveEnd(c *state.Core, j *state.Job, step int) {
 // correct sets the step that a running job is really in.
 func correct(c *state.Core, j *state.Job, step int, why string) {
 	adopt.Recovered(c, j, step)
-	if OfferAt(j) != nil {
-		CloseOffer(c, j, OfferWithdrawn, "the step has ended")
+	if refit.OfferAt(j) != nil {
+		refit.CloseOffer(c, j, refit.OfferWithdrawn, "the step has ended")
 	}
 	c.StorePlan(j, nil)
 	c.Save(j)
 	c.Event(j, "step corrected", map[string]any{"step": step})
 	if c.Snapshot != nil {
-		Refit(c, c.Snapshot, j, c.Now.Unix(), why)
+		refit.Refit(c, c.Snapshot, j, c.Now.Unix(), why)
 	}
 }
 

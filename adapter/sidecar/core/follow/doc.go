@@ -1,2 +1,2 @@
-// Package follow finds out what became of the known jobs and refits their plans. It also decides when to poll Slurm.
+// Package follow finds out what became of the known jobs: begun, in another step, requeued, suspended, ended.
 package follow

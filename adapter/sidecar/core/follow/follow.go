@@ -8,6 +8,7 @@ import (
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/adopt"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/msg"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/plan"
+	"github.com/evoslurm/evoslurm/adapter/sidecar/core/refit"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/state"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/store/row"
 	"github.com/evoslurm/evoslurm/slurmctl"
@@ -187,7 +188,7 @@ func Began(c *state.Core, s *state.Snapshot, j *state.Job, r *slurmctl.Job) {
 	}
 	if len(j.Plan) == 0 || planned != start.Unix() || !msg.SameSet(j.Plan[0].Nodes, j.Nodes()) {
 		const why = "it started at another time than planned"
-		if unfit := Refit(c, s, j, s.Taken.Unix(), why); unfit != "" && len(j.Plan) > 0 {
+		if unfit := refit.Refit(c, s, j, s.Taken.Unix(), why); unfit != "" && len(j.Plan) > 0 {
 			was := int64(0)
 			if j.Step < len(j.Plan) {
 				was = j.Plan[j.Step].Start
@@ -198,15 +199,15 @@ func Began(c *state.Core, s *state.Snapshot, j *state.Job, r *slurmctl.Job) {
 			}
 		}
 	}
-	Suit(c, s, j, s.Taken.Unix())
+	refit.Suit(c, s, j, s.Taken.Unix())
 }
 
 // requeued handles that a job that ran is back in Slurm's queue. The job starts over.
 func requeued(c *state.Core, j *state.Job) {
 	c.LogJob(j).Warn("the job was requeued: it starts over")
 	c.Event(j, "requeued", map[string]any{"step": j.Step})
-	if OfferAt(j) != nil {
-		CloseOffer(c, j, OfferWithdrawn, "the job was requeued")
+	if refit.OfferAt(j) != nil {
+		refit.CloseOffer(c, j, refit.OfferWithdrawn, "the job was requeued")
 	}
 	j.Requeue(c.Now.Add(slurmctl.RegrowAfter))
 	if m := j.Moldable; m != nil {
@@ -216,7 +217,7 @@ func requeued(c *state.Core, j *state.Job) {
 	c.SaveAllocation(j, c.Now, 0, "")
 	c.SaveParts(j)
 	c.StorePlan(j, nil)
-	Notify(c, j)
+	refit.Notify(c, j)
 }
 
 // askEnd asks Slurm how jobs of j ended.
@@ -264,8 +265,8 @@ func endWith(c *state.Core, j *state.Job, last slurmctl.Job, companions func(*st
 	if e := last.EndTime; last.Ended() && !e.IsZero() && e.Before(at) {
 		at = e
 	}
-	if OfferAt(j) != nil {
-		CloseOffer(c, j, OfferWithdrawn, "the job has ended")
+	if refit.OfferAt(j) != nil {
+		refit.CloseOffer(c, j, refit.OfferWithdrawn, "the job has ended")
 	}
 	j.End(at, st)
 	c.Save(j)
@@ -275,7 +276,7 @@ func endWith(c *state.Core, j *state.Job, last slurmctl.Job, companions func(*st
 		j.Past[n-1].End = msg.Later(at, j.Past[n-1].Start)
 	}
 	c.LogJob(j).WithField("state", st).Info("ended")
-	Notify(c, j)
+	refit.Notify(c, j)
 	companions(c, j)
 	c.Active = slices.DeleteFunc(c.Active, func(other *state.Job) bool { return other == j })
 	for id, owner := range c.ByID {
@@ -349,9 +350,9 @@ func linkEnded(c *state.Core, j *state.Job, current int, done, before slurmctl.J
 	}
 	switch next := j.Next(); {
 	case next == nil:
-		Refit(c, c.Snapshot, j, c.Snapshot.Taken.Unix(), "the step lasted longer than its profile says")
+		refit.Refit(c, c.Snapshot, j, c.Snapshot.Taken.Unix(), "the step lasted longer than its profile says")
 	case !c.ReachedSecond(c.Snapshot.Taken.Unix(), next.Start):
-		Refit(c, c.Snapshot, j, c.Snapshot.Taken.Unix(), "a step ended early")
+		refit.Refit(c, c.Snapshot, j, c.Snapshot.Taken.Unix(), "a step ended early")
 	}
 }
 
@@ -382,7 +383,7 @@ func linkRequeued(c *state.Core, s *state.Snapshot, j *state.Job) {
 	c.Save(j)
 	c.SaveAllocation(j, c.Now, 0, "")
 	c.SaveParts(j)
-	Refit(c, s, j, s.Taken.Unix(), "the job of a step was requeued")
+	refit.Refit(c, s, j, s.Taken.Unix(), "the job of a step was requeued")
 }
 
 // cancelChain cancels the remaining jobs of a chain. If that fails, adopt finds them.
@@ -419,7 +420,7 @@ func SettleCancelBeside(c *state.Core, _ *state.Job, p *state.Pending, o msg.Out
 func Clean(c *state.Core, s *state.Snapshot) {
 	for i := range s.Jobs {
 		r := &s.Jobs[i]
-		if !outlived(c, s, r) {
+		if !refit.Outlived(c, s, r) {
 			continue
 		}
 		own, _ := state.ParseHoldName(r.Name)

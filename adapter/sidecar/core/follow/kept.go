@@ -7,6 +7,7 @@ import (
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/adopt"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/msg"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/plan"
+	"github.com/evoslurm/evoslurm/adapter/sidecar/core/refit"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/slurm"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/state"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/store/row"
@@ -44,7 +45,7 @@ func TryAgain(c *state.Core, s *state.Snapshot, j *state.Job, now time.Time) {
 	limit := j.Kept.Limit
 	j.LetTry()
 	j.WaitsFor(state.Saying(state.WhyRoomUnder, limit))
-	Refit(c, s, j, now.Unix(), "its growth was kept back by "+limit)
+	refit.Refit(c, s, j, now.Unix(), "its growth was kept back by "+limit)
 }
 
 // FollowKept starts another attempt once the jobs that the limit may count use less.

@@ -3,6 +3,7 @@ package follow
 import (
 	"github.com/evoslurm/evoslurm/adapter/job/request"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/adopt"
+	"github.com/evoslurm/evoslurm/adapter/sidecar/core/refit"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/state"
 	"github.com/evoslurm/evoslurm/slurmctl"
 )
@@ -10,8 +11,8 @@ import (
 // LetGo ends the sidecar's part in a job that has not ended: from now on it is Slurm's alone. A job keeps its companions;
 // they are cancelled when it ends (Clean), or end by their own time limits.
 func LetGo(c *state.Core, j *state.Job) {
-	if OfferAt(j) != nil {
-		CloseOffer(c, j, OfferWithdrawn, "the job is let go")
+	if refit.OfferAt(j) != nil {
+		refit.CloseOffer(c, j, refit.OfferWithdrawn, "the job is let go")
 	}
 	if len(j.Expanders) > 0 && j.Mode.MergesGrowths {
 		adopt.CancelBeside(c, "an expander", j.Expanders...)

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/msg"
+	"github.com/evoslurm/evoslurm/adapter/sidecar/core/refit"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/state"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/store/row"
 	"github.com/evoslurm/evoslurm/slurmctl"
@@ -48,12 +49,12 @@ func followSuspension(c *state.Core, s *state.Snapshot, j *state.Job) {
 		j.GoesOn()
 		c.Event(j, "resumed", map[string]any{"step": j.Step, "seconds": int(lasted.Seconds())})
 		c.LogJob(j).WithField("seconds", int(lasted.Seconds())).Info("job resumed")
-		Refit(c, s, j, s.Taken.Unix(), "it was suspended")
+		refit.Refit(c, s, j, s.Taken.Unix(), "it was suspended")
 	case suspended && c.Reached(s.Taken, j.SuspendedAt.Add(suspendQuantum)):
 		putOff(c, j, s.Taken.Sub(j.SuspendedAt))
 		j.SuspendedAt = s.Taken
 		if j.State == row.Running {
-			Refit(c, s, j, s.Taken.Unix(), "it is suspended")
+			refit.Refit(c, s, j, s.Taken.Unix(), "it is suspended")
 		}
 	}
 	if IsSuspended(j) {
@@ -110,7 +111,7 @@ func SettleTimeUsed(c *state.Core, j *state.Job, p *state.Pending, o msg.Outcome
 	if missed := longest - j.Suspended; missed >= state.ClockSlack && j.Runs() {
 		putOff(c, j, missed)
 		if c.Snapshot != nil {
-			Refit(c, c.Snapshot, j, c.Now.Unix(), "it was suspended")
+			refit.Refit(c, c.Snapshot, j, c.Now.Unix(), "it was suspended")
 		}
 	}
 }

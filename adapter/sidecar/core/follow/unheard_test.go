@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/evoslurm/evoslurm/adapter/sidecar/core/refit"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/state/statetest"
 )
 
@@ -17,7 +18,7 @@ func TestUnheard(t *testing.T) {
 		b.Plans(j, "0-600 n1", "600-1200 n[1-2]")
 		b.Later(after)
 		b.Seen.Nodes[1].State = "unknown"
-		if FollowPlans(b.Core, b.Seen); statetest.Planned(j) != "0-600 n1, 600-1200 n[1-2]" {
+		if refit.FollowPlans(b.Core, b.Seen); statetest.Planned(j) != "0-600 n1, 600-1200 n[1-2]" {
 			t.Errorf("%s: %s", name, statetest.Planned(j))
 		}
 	}

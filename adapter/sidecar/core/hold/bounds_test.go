@@ -8,9 +8,9 @@ import (
 
 	"github.com/evoslurm/evoslurm/adapter/internal/config"
 	"github.com/evoslurm/evoslurm/adapter/internal/drivemode"
-	"github.com/evoslurm/evoslurm/adapter/sidecar/core/follow"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/mode"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/msg"
+	"github.com/evoslurm/evoslurm/adapter/sidecar/core/pace"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/state"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/store/row"
 	"github.com/evoslurm/evoslurm/slurmctl"
@@ -29,7 +29,7 @@ func sharesCore(cfg config.Config) *state.Core {
 		nodes = append(nodes, slurmctl.Node{Name: names[i], State: "idle"})
 	}
 	c := state.New(msg.Site{Root: true}, cfg, msg.Strategy{}, time.Unix(sharesNow, 0))
-	c.Snapshot = follow.NewSnapshot(msg.Observation{Begun: c.Now, Nodes: nodes,
+	c.Snapshot = pace.NewSnapshot(msg.Observation{Begun: c.Now, Nodes: nodes,
 		Partitions: []slurmctl.Partition{{Name: "main", Up: true, Nodes: names}, {Name: "half", Up: true, Nodes: names[:8]}}}, nil)
 	return c
 }

@@ -7,7 +7,9 @@ import (
 
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/follow"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/msg"
+	"github.com/evoslurm/evoslurm/adapter/sidecar/core/pace"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/plan"
+	"github.com/evoslurm/evoslurm/adapter/sidecar/core/refit"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/slurm"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/state"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/store/row"
@@ -63,7 +65,7 @@ func HoldsOf(c *state.Core, j *state.Job, now int64) []state.Hold {
 		return nil
 	}
 	all := make([]state.Hold, 0, len(gains))
-	beyond := max(int64(c.Config.Grace/time.Second), 60+int64(follow.HoldsOn(&c.Pace)/time.Second))
+	beyond := max(int64(c.Config.Grace/time.Second), 60+int64(pace.HoldsOn(&c.Pace)/time.Second))
 	for _, g := range gains {
 		i := g.Step - 1
 		if j.LastEnd > 0 && j.Plan[i].Start >= j.LastEnd { // its time limit ends before
@@ -72,7 +74,7 @@ func HoldsOf(c *state.Core, j *state.Job, now int64) []state.Hold {
 		end := g.End
 		h := state.Hold{Job: j, Step: g.Step, Nodes: g.Nodes, From: g.From, Start: j.Plan[i].Start}
 		if h.ToStartIn() {
-			end = max(end, h.Start+late(c, h.Start, now)+follow.LimitOf(c, j, i))
+			end = max(end, h.Start+late(c, h.Start, now)+refit.LimitOf(c, j, i))
 		}
 		h.End = c.Until(now, end) + beyond
 		h.Users = holdUsers(c, h)

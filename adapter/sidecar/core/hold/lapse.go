@@ -6,6 +6,7 @@ import (
 	"github.com/evoslurm/evoslurm/adapter/api"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/follow"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/msg"
+	"github.com/evoslurm/evoslurm/adapter/sidecar/core/refit"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/state"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/store/row"
 	"github.com/evoslurm/evoslurm/slurmctl"
@@ -42,7 +43,7 @@ func Lapse(c *state.Core, j *state.Job, now time.Time) {
 	if j.Last() || len(j.Plan) != len(j.Profile) || len(HoldsOf(c, j, now.Unix())) == 0 {
 		return
 	}
-	follow.Forsake(c, j, now.Unix())
+	refit.Forsake(c, j, now.Unix())
 	c.Event(j, "lapsed", map[string]any{"step": j.Step})
 	c.LogJob(j).Warn("holds of coming steps lapsed; planning these steps again when this step ends")
 }
@@ -84,7 +85,7 @@ func CancelHolds(c *state.Core, k *state.OpenCall) {
 	for _, h := range holds {
 		a.Holds = append(a.Holds, api.Span{Step: h.Step, Start: c.Wall(time.Unix(h.Start, 0)), End: c.Wall(time.Unix(h.End, 0)), Nodes: len(h.Nodes), NodeList: slurmctl.CompressNodes(h.Nodes)})
 	}
-	follow.Forsake(c, j, j.Plan[j.Step-1].End)
+	refit.Forsake(c, j, j.Plan[j.Step-1].End)
 	j.Forgo(k.Cancel.By + " has cancelled its holds")
 	c.Event(j, "lapsed", map[string]any{"after": j.Step, "by": k.Cancel.By})
 	c.LogJob(j).WithField("by", k.Cancel.By).Warn("holds of coming steps cancelled; planning these steps again when this step ends")

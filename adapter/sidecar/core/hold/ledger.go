@@ -3,8 +3,8 @@ package hold
 import (
 	"slices"
 
-	"github.com/evoslurm/evoslurm/adapter/sidecar/core/follow"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/msg"
+	"github.com/evoslurm/evoslurm/adapter/sidecar/core/refit"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/state"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/store/row"
 	"github.com/evoslurm/evoslurm/slurmctl"
@@ -65,7 +65,7 @@ func lacks(c *state.Core, b *state.Booked) bool {
 	if b.Cause != row.CauseNotMade || j == nil || j.State == row.Ended || c.HoldNames[state.HoldKey{own.Job, own.Step}] != "" {
 		return false
 	}
-	return b.Step == follow.LentStep && follow.OfferAt(j) != nil || slices.ContainsFunc(Gained(j), func(g state.Gain) bool { return g.Step == b.Step })
+	return b.Step == refit.LentStep && refit.OfferAt(j) != nil || slices.ContainsFunc(Gained(j), func(g state.Gain) bool { return g.Step == b.Step })
 }
 
 // bookBegin saves the row of a hold whose job has got the nodes.
@@ -109,7 +109,7 @@ func bookHold(c *state.Core, j *state.Job, h state.OwnHold) {
 
 // begins reports whether the job has got the nodes of a hold, and the row does not say so yet.
 func begins(j *state.Job, b *state.Booked) bool {
-	return b.Begun.IsZero() && b.Cause == "" && b.Step != follow.LentStep && j.Runs() && j.Step >= b.Step
+	return b.Begun.IsZero() && b.Cause == "" && b.Step != refit.LentStep && j.Runs() && j.Step >= b.Step
 }
 
 // cutList returns a list of nodes as rows have it.
@@ -149,7 +149,7 @@ func closedFor(c *state.Core, j *state.Job, b *state.Booked) (cause, by string) 
 		return row.CauseGone, ""
 	case b.Refused:
 		return row.CauseRefused, ""
-	case b.Step == follow.LentStep:
+	case b.Step == refit.LentStep:
 		return row.CauseOffer, ""
 	case b.Ran && !j.Runs():
 		return row.CauseRequeued, ""

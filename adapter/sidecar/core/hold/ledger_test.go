@@ -6,8 +6,9 @@ import (
 	"time"
 
 	"github.com/evoslurm/evoslurm/adapter/internal/config"
-	"github.com/evoslurm/evoslurm/adapter/sidecar/core/follow"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/msg"
+	"github.com/evoslurm/evoslurm/adapter/sidecar/core/pace"
+	"github.com/evoslurm/evoslurm/adapter/sidecar/core/refit"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/state"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/state/statetest"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/store/row"
@@ -48,13 +49,13 @@ func TestWhyHoldsEnd(t *testing.T) {
 		"other nodes":   {2, func(_ *state.Core, j *state.Job) { j.Plan = planned("n3") }, false, row.CauseReplanned, ""},
 		"another step":  {3, func(_ *state.Core, j *state.Job) { j.Plan = planned("n2") }, false, row.CauseReplanned, ""},
 		"it has grown":  {2, func(_ *state.Core, j *state.Job) { j.Plan = planned() }, false, row.CauseNotNeeded, ""},
-		"an offer":      {follow.LentStep, func(*state.Core, *state.Job) {}, false, row.CauseOffer, ""},
+		"an offer":      {refit.LentStep, func(*state.Core, *state.Job) {}, false, row.CauseOffer, ""},
 	} {
 		core := state.New(msg.Site{Root: true}, config.Default(), msg.Strategy{}, at)
 		j := sharesJob(core, 7, "alice", "main", row.Running)
 		j.Profile = make(planner.Profile, 2)
 		held := slurmctl.Reservation{Name: state.OwnName{Job: 7, Step: c.step, Attempt: 1}.String(), Nodes: []string{"n1", "n2"}, Start: at.Add(10 * time.Minute), End: at.Add(time.Hour), Flags: msg.HoldFlags}
-		core.Snapshot = follow.NewSnapshot(msg.Observation{Begun: at, Nodes: []slurmctl.Node{{Name: "n1", State: "idle"}, {Name: "n2", State: "idle"}}}, nil)
+		core.Snapshot = pace.NewSnapshot(msg.Observation{Begun: at, Nodes: []slurmctl.Node{{Name: "n1", State: "idle"}, {Name: "n2", State: "idle"}}}, nil)
 		SetHold(core, held)
 		core.Now = at.Add(90 * time.Second)
 		if c.does(core, j); c.site {

@@ -6,8 +6,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/evoslurm/evoslurm/adapter/sidecar/core/follow"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/msg"
+	"github.com/evoslurm/evoslurm/adapter/sidecar/core/refit"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/slurm"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/state"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/state/statetest"
@@ -22,7 +22,7 @@ func TestPowerOccupancy(t *testing.T) {
 	c.Power.SetSaving(statetest.SavesPower)
 	s.Nodes[0].Flags = "~"
 	WatchPower(c, s)
-	if got := follow.Foreign(c, s, now.Unix()).Window([]int{0}, msg.Rank{}); !slices.Equal(got, []planner.NodeBusy{{Node: 0, Start: 0, End: 70}}) {
+	if got := refit.Foreign(c, s, now.Unix()).Window([]int{0}, msg.Rank{}); !slices.Equal(got, []planner.NodeBusy{{Node: 0, Start: 0, End: 70}}) {
 		t.Errorf("a node that is off is busy %v", got)
 	}
 	if slurm.Free(s, []string{"n1"}) {

@@ -5,8 +5,8 @@ import (
 	"time"
 
 	"github.com/evoslurm/evoslurm/adapter/internal/config"
-	"github.com/evoslurm/evoslurm/adapter/sidecar/core/follow"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/msg"
+	"github.com/evoslurm/evoslurm/adapter/sidecar/core/pace"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/state"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/store/row"
 	"github.com/evoslurm/evoslurm/planner"
@@ -52,7 +52,7 @@ func TestPrice(t *testing.T) {
 		for _, n := range []string{"n1", "n2", "n3", "n4", "n5", "n6"} {
 			seen.Nodes = append(seen.Nodes, slurmctl.Node{Name: n, State: "idle", CPUs: 4})
 		}
-		core.Snapshot = follow.NewSnapshot(seen, nil)
+		core.Snapshot = pace.NewSnapshot(seen, nil)
 		TakeReservations(core, core.Snapshot)
 		Charge(core, at)
 		Price(core, core.Snapshot)

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/evoslurm/evoslurm/adapter/api"
-	"github.com/evoslurm/evoslurm/adapter/sidecar/core/follow"
+	"github.com/evoslurm/evoslurm/adapter/sidecar/core/refit"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/state"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/state/statetest"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/store/row"
@@ -18,11 +18,11 @@ import (
 
 // TestAnswers checks how many nodes an application may accept of an offer, or of a demand.
 func TestAnswers(t *testing.T) {
-	grow := follow.Offer{Kind: "grow", Nodes: 3, List: statetest.Nodes("n[5-7]")}
-	demand := follow.Offer{Kind: "shrink", Mandatory: true, Nodes: 1, List: statetest.Nodes("n[3-4]")}
-	ask := follow.Offer{Kind: "shrink", Nodes: 1, List: statetest.Nodes("n[3-4]")}
+	grow := refit.Offer{Kind: "grow", Nodes: 3, List: statetest.Nodes("n[5-7]")}
+	demand := refit.Offer{Kind: "shrink", Mandatory: true, Nodes: 1, List: statetest.Nodes("n[3-4]")}
+	ask := refit.Offer{Kind: "shrink", Nodes: 1, List: statetest.Nodes("n[3-4]")}
 	for name, c := range map[string]struct {
-		offer  follow.Offer
+		offer  refit.Offer
 		change func(b *statetest.Bench, j *state.Job)
 		accept int
 		want   string // the reply; "": the nodes come or go, and the call waits
@@ -38,17 +38,17 @@ func TestAnswers(t *testing.T) {
 		"more than is demanded":          {demand, nil, 2, ""},
 		"more than it is lent":           {demand, nil, 3, "reply: cannot give 3 nodes back: the job can give 2 and keep its smallest number"},
 		"it declines what is mandatory":  {demand, nil, 0, "reply to 1: declined; it is mandatory: n3 are taken from the job at "},
-		"fewer than is demanded":         {follow.Offer{Kind: "shrink", Mandatory: true, Nodes: 2, List: demand.List}, nil, 1, "reply: cannot give only 1 nodes back: the demand is for 2"},
+		"fewer than is demanded":         {refit.Offer{Kind: "shrink", Mandatory: true, Nodes: 2, List: demand.List}, nil, 1, "reply: cannot give only 1 nodes back: the demand is for 2"},
 		"a part of a companion":          {ask, companion, 1, "reply: to give 1 nodes back: jobs cannot be resized here, and companions go as a whole"},
 		"the whole companion":            {ask, companion, 2, ""},
-		"to an offer that was withdrawn": {grow, func(b *statetest.Bench, j *state.Job) { follow.CloseOffer(b.Core, j, follow.OfferWithdrawn, "why") }, 3, "reply: offer 1800000000: it is over: why"},
+		"to an offer that was withdrawn": {grow, func(b *statetest.Bench, j *state.Job) { refit.CloseOffer(b.Core, j, refit.OfferWithdrawn, "why") }, 3, "reply: offer 1800000000: it is over: why"},
 		"to an offer that nobody answered": {grow, func(b *statetest.Bench, j *state.Job) {
-			follow.CloseOffer(b.Core, j, follow.OfferUnanswered, "no answer")
+			refit.CloseOffer(b.Core, j, refit.OfferUnanswered, "no answer")
 		}, 3, "reply: offer 1800000000: it is over: no answer"},
 		"once its user is denied":         {grow, func(b *statetest.Bench, j *state.Job) { b.Config.Deny.Users = []string{j.User} }, 3, "reply: offer 1800000000: it is over: this site denies evolving jobs to user user "},
 		"to an offer that is forgotten":   {grow, func(_ *statetest.Bench, j *state.Job) { j.Offers = nil }, 3, "reply: offer 1800000000: job 1 has no such offer any more"},
-		"again, once the nodes have come": {grow, func(b *statetest.Bench, j *state.Job) { follow.CloseOffer(b.Core, j, follow.OfferDone, "") }, 3, "reply to 1: accepted 0 to grow; it has 4"},
-		"again, after it declined":        {grow, func(b *statetest.Bench, j *state.Job) { follow.CloseOffer(b.Core, j, follow.OfferDeclined, "declined") }, 3, "reply to 1: declined; declined"},
+		"again, once the nodes have come": {grow, func(b *statetest.Bench, j *state.Job) { refit.CloseOffer(b.Core, j, refit.OfferDone, "") }, 3, "reply to 1: accepted 0 to grow; it has 4"},
+		"again, after it declined":        {grow, func(b *statetest.Bench, j *state.Job) { refit.CloseOffer(b.Core, j, refit.OfferDeclined, "declined") }, 3, "reply to 1: declined; declined"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b, j := lends(t)
@@ -67,7 +67,7 @@ func TestAnswers(t *testing.T) {
 			if got != c.want && (!strings.HasSuffix(c.want, " ") || !strings.HasPrefix(got, c.want)) || answered != (c.want != "") {
 				t.Errorf("%q, want %q", got, c.want)
 			}
-			if o := follow.OfferAt(j); c.want == "" && (o == nil || o.State != follow.OfferAccepted || len(o.Wanted()) != c.accept) {
+			if o := refit.OfferAt(j); c.want == "" && (o == nil || o.State != refit.OfferAccepted || len(o.Wanted()) != c.accept) {
 				t.Errorf("the offer is %+v", o)
 			}
 		})
@@ -80,12 +80,12 @@ func TestOffersAreBounded(t *testing.T) {
 	b, j := lends(t)
 	last := int64(0)
 	for range 3 * row.MostOffers {
-		put(b.Core, j, follow.Offer{Kind: "grow", Nodes: 1, List: []string{"n3"}})
+		put(b.Core, j, refit.Offer{Kind: "grow", Nodes: 1, List: []string{"n3"}})
 		if id := j.Offers[len(j.Offers)-1].ID; id <= last {
 			t.Errorf("offer %d follows offer %d", id, last)
 		}
 		last = j.Offers[len(j.Offers)-1].ID
-		follow.CloseOffer(b.Core, j, follow.OfferDeclined, "declined")
+		refit.CloseOffer(b.Core, j, refit.OfferDeclined, "declined")
 		b.Skew -= time.Hour
 	}
 	if len(j.Offers) != row.MostOffers {

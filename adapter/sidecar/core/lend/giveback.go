@@ -8,6 +8,7 @@ import (
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/follow"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/hold"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/msg"
+	"github.com/evoslurm/evoslurm/adapter/sidecar/core/refit"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/slurm"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/state"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/store/row"
@@ -18,11 +19,11 @@ import (
 // AnswersFirst handles an open offer or demand before a growth or shrink on demand. An accepted
 // offer must be carried out first, and a demand must be answered first.
 func AnswersFirst(c *state.Core, k *state.OpenCall, j *state.Job) (carries bool, err error) {
-	o := follow.OfferAt(j)
+	o := refit.OfferAt(j)
 	switch {
 	case k.Change.Update != nil || o == nil || j.State != row.Running:
 		return false, nil
-	case o.State == follow.OfferAccepted:
+	case o.State == refit.OfferAccepted:
 		return true, nil
 	case o.Demands():
 		return false, api.Errorf(api.ErrConflict, "%s must give %s back: answer that (evosctl accept %d)", state.JobNumber(j.SlurmID), slurmctl.CompressNodes(o.Wanted()), o.Nodes)
@@ -36,7 +37,7 @@ func GivesBack(c *state.Core, req *api.ChangeRequest, j *state.Job) bool {
 	if sh == nil || req.Update != nil || req.Grow != nil || j.State != row.Running || j.Ending || follow.IsSuspended(j) {
 		return false
 	}
-	lent := follow.Lent(j)
+	lent := refit.Lent(j)
 	return len(lent) > 0 && sh.Nodes <= len(lent) && (len(sh.List) == 0 || len(msg.Without(lent, sh.List)) > 0 || len(msg.Without(sh.List, lent)) == 0)
 }
 
@@ -56,15 +57,15 @@ func AnswerGiveBack(c *state.Core, k *state.OpenCall, j *state.Job) bool {
 		c.Emit(msg.Reply{ID: k.ID, Change: &a})
 		return true
 	}
-	if follow.OfferAt(j) != nil {
-		follow.CloseOffer(c, j, follow.OfferWithdrawn, "the job gives nodes back")
+	if refit.OfferAt(j) != nil {
+		refit.CloseOffer(c, j, refit.OfferWithdrawn, "the job gives nodes back")
 	}
 	j.Changed(row.Change{ID: k.Change.ID})
-	put(c, j, follow.Offer{Kind: malleable.Shrink.String(), Nodes: len(list), List: list, Why: follow.OwnAccord})
-	o := *follow.OfferAt(j)
-	o.State, o.Accepted, o.Answered = follow.OfferAccepted, o.Nodes, c.Now.Unix()
+	put(c, j, refit.Offer{Kind: malleable.Shrink.String(), Nodes: len(list), List: list, Why: refit.OwnAccord})
+	o := *refit.OfferAt(j)
+	o.State, o.Accepted, o.Answered = refit.OfferAccepted, o.Nodes, c.Now.Unix()
 	c.Event(j, "offer accepted", map[string]any{"kind": o.Kind, "nodes": o.Accepted, "list": slurmctl.CompressNodes(o.Wanted())})
-	follow.ChangeOffer(c, j, o)
+	refit.ChangeOffer(c, j, o)
 	return false
 }
 

@@ -5,8 +5,8 @@ import (
 	"slices"
 
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/adopt"
-	"github.com/evoslurm/evoslurm/adapter/sidecar/core/follow"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/msg"
+	"github.com/evoslurm/evoslurm/adapter/sidecar/core/refit"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/state"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/store/row"
 	"github.com/evoslurm/evoslurm/slurmctl"
@@ -22,7 +22,7 @@ func wants(c *state.Core) map[string][]state.Want {
 		if j.Kept != nil {
 			continue
 		}
-		has := msg.SetOf(follow.Own(j))
+		has := msg.SetOf(refit.Own(j))
 		for i := max(j.Step, 0); i < len(j.Plan); i++ {
 			for _, name := range j.Plan[i].Nodes {
 				if !has[name] {
@@ -49,8 +49,8 @@ const never = int64(1) << 60
 
 // boundAt returns when a lent node is free again if the job leaves it as promised, or never.
 func boundAt(c *state.Core, j *state.Job, name string) int64 {
-	if back := follow.Bound(j, name); back > 0 {
-		return follow.Returned(c, back)
+	if back := refit.Bound(j, name); back > 0 {
+		return refit.Returned(c, back)
 	}
 	return never
 }
@@ -59,21 +59,21 @@ func boundAt(c *state.Core, j *state.Job, name string) int64 {
 func CheckLent(c *state.Core, bad func(j *state.Job, format string, args ...any)) {
 	for _, j := range c.Active {
 		if !adopt.IsMalleable(j) {
-			if follow.OfferAt(j) != nil {
+			if refit.OfferAt(j) != nil {
 				bad(j, "is not malleable, and there is an offer")
 			}
 			continue
 		}
 		open := 0
 		for _, o := range j.Offers {
-			if one := follow.Offer(o); !one.Over() {
+			if one := refit.Offer(o); !one.Over() {
 				open++
 			}
 		}
 		if open > 1 {
 			bad(j, "%d offers are open", open)
 		}
-		o := follow.OfferAt(j)
+		o := refit.OfferAt(j)
 		if o != nil && o.Grows() && len(o.Wanted())+o.Had > most(j) && j.State == row.Running {
 			bad(j, "is offered %d nodes beside %d, and may have %d", len(o.Wanted()), o.Had, most(j))
 		}
@@ -98,7 +98,7 @@ func goFirst(c *state.Core, j *state.Job, wants map[string][]state.Want) []strin
 			order[name] = i
 		}
 	}
-	more := msg.Without(j.Nodes(), follow.Own(j))
+	more := msg.Without(j.Nodes(), refit.Own(j))
 	goes := func(name string) int64 { return min(wantedAt(wants[name], j), boundAt(c, j, name)) }
 	slices.SortStableFunc(more, func(a, b string) int {
 		return cmp.Or(cmp.Compare(goes(a), goes(b)), cmp.Compare(len(wants[a]), len(wants[b])), cmp.Compare(order[a], order[b]))
@@ -119,10 +119,10 @@ func KeepsLent(c *state.Core, j *state.Job, next *msg.PlannedStep, surplus []str
 		return nil
 	}
 	least := len(next.Nodes)
-	if o := follow.OfferAt(j); o != nil && o.Demands() {
+	if o := refit.OfferAt(j); o != nil && o.Demands() {
 		surplus = msg.Without(surplus, o.Wanted())
 	}
-	soon := c.Now.Add(follow.Recall(c, j) + follow.GraceOf(c, j)).Unix()
+	soon := c.Now.Add(refit.Recall(c, j) + refit.GraceOf(c, j)).Unix()
 	wants, leaving := wants(c), msg.SetOf(j.Release)
 	surplus = slices.DeleteFunc(slices.Clone(surplus), func(name string) bool {
 		return leaving[name] || c.Pressing[name] || min(wantedAt(wants[name], j), boundAt(c, j, name)) <= soon
@@ -136,7 +136,7 @@ func KeepsLent(c *state.Core, j *state.Job, next *msg.PlannedStep, surplus []str
 		})
 		for _, p := range held {
 			more := msg.Without(p.Nodes, next.Nodes) // the next step may have some of these nodes
-			if p.Step == follow.LentStep && len(msg.Common(more, surplus)) == len(more) && len(more)+len(parts)+least <= adopt.MostOf(j, j.Step+1) {
+			if p.Step == refit.LentStep && len(msg.Common(more, surplus)) == len(more) && len(more)+len(parts)+least <= adopt.MostOf(j, j.Step+1) {
 				parts = append(parts, more...)
 			}
 		}
@@ -167,4 +167,4 @@ func stillResizable(c *state.Core, j *state.Job) string {
 }
 
 // LentText returns the nodes that a job has beyond its plan, for evosqueue.
-func LentText(j *state.Job) string { return slurmctl.CompressNodes(follow.Lent(j)) }
+func LentText(j *state.Job) string { return slurmctl.CompressNodes(refit.Lent(j)) }

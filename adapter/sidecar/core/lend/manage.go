@@ -12,6 +12,7 @@ import (
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/follow"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/msg"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/plan"
+	"github.com/evoslurm/evoslurm/adapter/sidecar/core/refit"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/slurm"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/state"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/store/row"
@@ -52,7 +53,7 @@ func GoOn(m *state.Managing) {
 		done := true
 		switch {
 		case m.Phase == 0:
-			done = follow.Approach(m.Core) != malleable.PWA || makeWay(m)
+			done = refit.Approach(m.Core) != malleable.PWA || makeWay(m)
 		case m.Phase == 1:
 			withdraw(m)
 			m.Parts = partitions(m)
@@ -67,19 +68,19 @@ func GoOn(m *state.Managing) {
 	}
 }
 
-func ahead(m *state.Managing) int64 { return follow.Ahead(m.Core) }
+func ahead(m *state.Managing) int64 { return refit.Ahead(m.Core) }
 
 // demandDue demands lent nodes that other jobs are about to get, or that the job promised to give back about now. It
 // demands all that would be due before the demand is over, since there is no other demand until then.
 func demandDue(m *state.Managing, j *state.Job) {
-	recall := int64(follow.Recall(m.Core, j) / time.Second)
+	recall := int64(refit.Recall(m.Core, j) / time.Second)
 	ends := never
-	if follow.Approach(m.Core) == malleable.PRA && len(j.Plan) > 0 { // the job keeps them to its end, and other jobs are planned after that
+	if refit.Approach(m.Core) == malleable.PRA && len(j.Plan) > 0 { // the job keeps them to its end, and other jobs are planned after that
 		ends = j.Plan[len(j.Plan)-1].End
 	}
 	why := "the job promised to give them back by then"
 	due := func(until int64) (nodes int) {
-		for _, name := range follow.Lent(j) {
+		for _, name := range refit.Lent(j) {
 			at := wantedAt(m.Wants[name], j)
 			switch {
 			case at <= until && at < ends:
@@ -104,13 +105,13 @@ func demand(m *state.Managing, j *state.Job, nodes int, list []string, why strin
 	if list, nodes = rounded(m, j, list, nodes); nodes == 0 || j.Ending {
 		return false
 	}
-	if o := follow.OfferAt(j); o != nil {
-		if o.Demands() || o.State == follow.OfferAccepted {
+	if o := refit.OfferAt(j); o != nil {
+		if o.Demands() || o.State == refit.OfferAccepted {
 			return false
 		}
-		follow.CloseOffer(m.Core, j, follow.OfferWithdrawn, "nodes are needed back")
+		refit.CloseOffer(m.Core, j, refit.OfferWithdrawn, "nodes are needed back")
 	}
-	put(m.Core, j, follow.Offer{Kind: malleable.Shrink.String(), Mandatory: true, Nodes: nodes, List: list, Why: why})
+	put(m.Core, j, refit.Offer{Kind: malleable.Shrink.String(), Mandatory: true, Nodes: nodes, List: list, Why: why})
 	return true
 }
 
@@ -204,8 +205,8 @@ func findGivable(m *state.Managing) *givable {
 	g := &givable{lent: map[string]*state.Job{}, returning: comingFree(m), booked: bookedFrom(m), taken: msg.Set{}, useful: map[*state.Job]msg.Set{}}
 	for _, j := range m.Malleable {
 		g.useful[j] = msg.Set{}
-		o := follow.OfferAt(j)
-		for _, name := range follow.Lent(j) {
+		o := refit.OfferAt(j)
+		for _, name := range refit.Lent(j) {
 			switch {
 			case o != nil && o.Demands() && slices.Contains(o.Wanted(), name):
 				g.returning[name] = true
@@ -273,7 +274,7 @@ func comingFree(m *state.Managing) msg.Set {
 	all := msg.Set{}
 	for _, j := range m.Malleable {
 		if n := len(j.Offers); n > 0 {
-			if o := follow.Offer(j.Offers[n-1]); o.State == follow.OfferDone && !o.Grows() && !m.ReachedSecond(m.Second, o.Closed+comesFree+1) {
+			if o := refit.Offer(j.Offers[n-1]); o.State == refit.OfferDone && !o.Grows() && !m.ReachedSecond(m.Second, o.Closed+comesFree+1) {
 				all.Add(msg.Without(o.WantedAtEnd(), j.Nodes()))
 			}
 		}
@@ -307,7 +308,7 @@ func bookedFrom(m *state.Managing) map[string]int64 {
 		booked[n.Name] = never
 	}
 	for _, r := range m.Reservations {
-		if own, ours := state.ParseHold(r); ours && (own.Step == follow.LentStep || givenUp(m, own)) || m.Reached(m.Now, r.End) {
+		if own, ours := state.ParseHold(r); ours && (own.Step == refit.LentStep || givenUp(m, own)) || m.Reached(m.Now, r.End) {
 			continue
 		}
 		for _, name := range r.Nodes {
@@ -335,22 +336,22 @@ func givenUp(m *state.Managing, own state.OwnName) bool {
 
 // mayGive reports whether a job may get a demand for nodes now.
 func mayGive(m *state.Managing, j *state.Job) bool {
-	o := follow.OfferAt(j)
-	return !j.Busy && !j.Ending && !follow.IsSuspended(j) && stillResizable(m.Core, j) == "" && (o == nil || o.State == follow.OfferOpen && !o.Demands())
+	o := refit.OfferAt(j)
+	return !j.Busy && !j.Ending && !follow.IsSuspended(j) && stillResizable(m.Core, j) == "" && (o == nil || o.State == refit.OfferOpen && !o.Demands())
 }
 
 // mayAsk reports whether a job may get an offer now.
 func mayAsk(m *state.Managing, j *state.Job) bool {
-	return !m.Drained() && j.State == row.Running && mayGive(m, j) && follow.OfferAt(j) == nil && !boundOften(j) && !j.Configuring && j.Kept == nil && !j.Unwritten && !j.Lapsed() && len(j.Expanders) == 0 &&
+	return !m.Drained() && j.State == row.Running && mayGive(m, j) && refit.OfferAt(j) == nil && !boundOften(j) && !j.Configuring && j.Kept == nil && !j.Unwritten && !j.Lapsed() && len(j.Expanders) == 0 &&
 		!j.Touched.After(m.S.Taken) && m.Reached(m.Now, j.OfferAfter) && m.Reached(m.Now, j.RetryAt) && j.Asked != nil && len(j.Plan) == len(j.Profile) &&
-		len(j.Nodes()) >= j.Profile[j.Step-1].Nodes && len(j.Nodes()) <= most(j) && !m.ReachedSecond(m.Second, j.Expected()-int64(follow.Recall(m.Core, j)/time.Second))
+		len(j.Nodes()) >= j.Profile[j.Step-1].Nodes && len(j.Nodes()) <= most(j) && !m.ReachedSecond(m.Second, j.Expected()-int64(refit.Recall(m.Core, j)/time.Second))
 }
 
 // boundOften reports whether the job's last offers are all needed to know by when it gives nodes back.
 func boundOften(j *state.Job) bool {
 	n := 0
 	for _, o := range j.Offers {
-		if one := follow.Offer(o); one.Binds(j) {
+		if one := refit.Offer(o); one.Binds(j) {
 			n++
 		}
 	}
@@ -360,7 +361,7 @@ func boundOften(j *state.Job) bool {
 // asJob returns a job as policies see it, with the nodes that it is offered.
 func asJob(m *state.Managing, j *state.Job) malleable.Job {
 	nodes := len(j.Nodes())
-	if o := follow.OfferAt(j); o != nil && o.Grows() {
+	if o := refit.OfferAt(j); o != nil && o.Grows() {
 		nodes += len(msg.Without(o.Wanted(), j.Nodes()))
 	}
 	one := malleable.Job{ID: strconv.FormatUint(uint64(j.SlurmID), 10), Start: j.Started.Unix(), Nodes: nodes, Min: j.Profile[j.Step-1].Nodes, Max: most(j), Sizes: j.Malleable.Sizes}
@@ -374,13 +375,13 @@ func asJob(m *state.Managing, j *state.Job) malleable.Job {
 // withdraw withdraws offers whose nodes other jobs need by now, and those to jobs that are denied.
 func withdraw(m *state.Managing) {
 	for _, j := range m.Malleable {
-		o := follow.OfferAt(j)
-		if o == nil || !o.Grows() || o.State != follow.OfferOpen || withdrawDenied(m.Core, j) {
+		o := refit.OfferAt(j)
+		if o == nil || !o.Grows() || o.State != refit.OfferOpen || withdrawDenied(m.Core, j) {
 			continue
 		}
 		for _, name := range o.Wanted() {
-			if m.Pressing[name] || wantedAt(m.Wants[name], j) <= m.Second+int64(follow.Recall(m.Core, j)/time.Second)+ahead(m) {
-				follow.CloseOffer(m.Core, j, follow.OfferWithdrawn, "others need the nodes")
+			if m.Pressing[name] || wantedAt(m.Wants[name], j) <= m.Second+int64(refit.Recall(m.Core, j)/time.Second)+ahead(m) {
+				refit.CloseOffer(m.Core, j, refit.OfferWithdrawn, "others need the nodes")
 				break
 			}
 		}
@@ -391,7 +392,7 @@ func withdraw(m *state.Managing) {
 func withdrawDenied(c *state.Core, j *state.Job) bool {
 	why := adopt.MayEvolve(c, j)
 	if why != nil {
-		follow.CloseOffer(c, j, follow.OfferWithdrawn, why.Error())
+		refit.CloseOffer(c, j, refit.OfferWithdrawn, why.Error())
 	}
 	return why != nil
 }
@@ -417,7 +418,7 @@ func distribute(m *state.Managing, partition string) bool {
 			elsewhere += one.Nodes
 			continue
 		}
-		if o := follow.OfferAt(j); o != nil && o.Demands() {
+		if o := refit.OfferAt(j); o != nil && o.Demands() {
 			st.Coming += len(msg.Common(o.Wanted(), j.Nodes()))
 		}
 		jobs, st.Jobs = append(jobs, j), append(st.Jobs, bound(m, j, one))
@@ -436,12 +437,12 @@ func distribute(m *state.Managing, partition string) bool {
 	st.Free = len(all)
 	var d malleable.Decision
 	if !decided(m, func(p malleable.Policy) {
-		if d = malleable.Manage(follow.Approach(m.Core), p, withoutFull(st), malleable.Declared); len(d.Changes) > 0 {
+		if d = malleable.Manage(refit.Approach(m.Core), p, withoutFull(st), malleable.Declared); len(d.Changes) > 0 {
 			return
 		}
 		full := st // a job of maximum size may have nodes for other jobs
 		full.Free = 0
-		d = malleable.Manage(follow.Approach(m.Core), p, full, malleable.Declared)
+		d = malleable.Manage(refit.Approach(m.Core), p, full, malleable.Declared)
 	}) {
 		return false
 	}
@@ -450,7 +451,7 @@ func distribute(m *state.Managing, partition string) bool {
 		j := jobs[change.Job]
 		if change.Kind == malleable.Shrink {
 			if list, nodes := rounded(m, j, goFirst(m.Core, j, m.Wants), change.Accepted); nodes > 0 {
-				put(m.Core, j, follow.Offer{Kind: change.Kind.String(), Nodes: nodes, List: list, Why: "others would make more of them"})
+				put(m.Core, j, refit.Offer{Kind: change.Kind.String(), Nodes: nodes, List: list, Why: "others would make more of them"})
 			}
 			continue
 		}
@@ -461,7 +462,7 @@ func distribute(m *state.Managing, partition string) bool {
 			continue
 		}
 		given.Add(names[:n])
-		put(m.Core, j, follow.Offer{Kind: change.Kind.String(), Nodes: n, List: names[:n], Until: leavesBy(m, j, names[:n]), Why: "they are free"})
+		put(m.Core, j, refit.Offer{Kind: change.Kind.String(), Nodes: n, List: names[:n], Until: leavesBy(m, j, names[:n]), Why: "they are free"})
 	}
 	return true
 }
@@ -476,7 +477,7 @@ func leavesBy(m *state.Managing, j *state.Job, names []string) int64 {
 	if first == never {
 		return 0
 	}
-	return follow.Leaves(m.Core, first)
+	return refit.Leaves(m.Core, first)
 }
 
 // bound keeps a job as it is that may get no offer now, and gives one that is denied no more than it has.
@@ -504,8 +505,8 @@ func lendable(m *state.Managing, j *state.Job) []string {
 	if err != nil {
 		return nil
 	}
-	until := m.Second + int64(follow.Recall(m.Core, j)/time.Second) + ahead(m) + lendFor
-	if follow.Approach(m.Core) == malleable.PRA { // the job keeps them
+	until := m.Second + int64(refit.Recall(m.Core, j)/time.Second) + ahead(m) + lendFor
+	if refit.Approach(m.Core) == malleable.PRA { // the job keeps them
 		until = max(until, j.Plan[len(j.Plan)-1].End)
 	}
 	barred := barred(m, j, until)
@@ -528,7 +529,7 @@ func lendable(m *state.Managing, j *state.Job) []string {
 func barred(m *state.Managing, j *state.Job, until int64) msg.Set {
 	barred := msg.Set{}
 	for _, other := range m.Active {
-		if o := follow.OfferAt(other); o != nil && o.Grows() {
+		if o := refit.OfferAt(other); o != nil && o.Grows() {
 			barred.Add(o.Wanted())
 		}
 	}
@@ -548,7 +549,7 @@ const lendFor = 60
 
 // DemandLent demands all nodes back that a job is lent, and reports whether it did.
 func DemandLent(c *state.Core, s *state.Snapshot, j *state.Job) bool {
-	n := len(follow.Lent(j))
+	n := len(refit.Lent(j))
 	if n == 0 || j.State != row.Running {
 		return false
 	}

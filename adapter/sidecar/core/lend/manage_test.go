@@ -6,9 +6,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/evoslurm/evoslurm/adapter/sidecar/core/follow"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/hold"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/mode"
+	"github.com/evoslurm/evoslurm/adapter/sidecar/core/refit"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/state"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/state/statetest"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/store/row"
@@ -30,7 +30,7 @@ func lends(t *testing.T) (*statetest.Bench, *state.Job) {
 
 // offer returns a job's open or accepted offer in words.
 func offer(j *state.Job) string {
-	o := follow.OfferAt(j)
+	o := refit.OfferAt(j)
 	if o == nil {
 		return ""
 	}
@@ -180,12 +180,12 @@ func TestDemanded(t *testing.T) {
 // lent records that the job got n3 and n4 by an offer, and promised to give them back some seconds from now; 0: it did
 // not.
 func lent(b *statetest.Bench, j *state.Job, in int) {
-	o := follow.Offer{Kind: "grow", Nodes: 2, Accepted: 2, List: statetest.Nodes("n[3-4]")}
+	o := refit.Offer{Kind: "grow", Nodes: 2, Accepted: 2, List: statetest.Nodes("n[3-4]")}
 	if in > 0 {
 		o.Back = b.Now.Unix() + int64(in)
 	}
 	put(b.Core, j, o)
-	follow.CloseOffer(b.Core, j, follow.OfferDone, "")
+	refit.CloseOffer(b.Core, j, refit.OfferDone, "")
 }
 
 func promises(in int) func(b *statetest.Bench, j *state.Job) {
@@ -207,7 +207,7 @@ func TestPromises(t *testing.T) {
 		"a time that has long been": {0, -1 << 40, "since the job has 30s to give them back"},
 	} {
 		b, j := lends(t)
-		o := follow.Offer{Kind: "grow", Nodes: 2, List: statetest.Nodes("n[3-4]")}
+		o := refit.Offer{Kind: "grow", Nodes: 2, List: statetest.Nodes("n[3-4]")}
 		var until time.Time
 		if c.promise != 0 {
 			until = b.Now.Add(time.Duration(c.promise) * time.Second)
@@ -227,7 +227,7 @@ func TestPromises(t *testing.T) {
 		}
 	}
 	b, j := lends(t)
-	if _, err := promised(b.Core, j, &follow.Offer{Kind: "shrink"}, b.Now.Add(time.Hour)); err == nil {
+	if _, err := promised(b.Core, j, &refit.Offer{Kind: "shrink"}, b.Now.Add(time.Hour)); err == nil {
 		t.Error("a demand was accepted with a promise")
 	}
 }
@@ -241,7 +241,7 @@ func TestOfferedUntil(t *testing.T) {
 	b.Plans(other, "0-1000 n8", "1000-9000 n[3,8]")
 	b.StockRuns(9, "n[5-7]", 9*time.Hour)
 	Manage(b.Core, b.Seen)
-	o := follow.OfferAt(j)
+	o := refit.OfferAt(j)
 	if o == nil || o.Until != b.Now.Unix()+1000-6 {
 		t.Errorf("offered %+v, want until 994 seconds from now", o)
 	}
@@ -263,5 +263,5 @@ func companion(b *statetest.Bench, j *state.Job) {
 	j.Drive = "companion"
 	state.SetMode(b.Core, j)
 	b.Has(j, "n[1-2]", "n[3-4]")
-	j.Held[1].Step = follow.LentStep
+	j.Held[1].Step = refit.LentStep
 }

@@ -11,18 +11,19 @@ import (
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/follow"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/hold"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/msg"
+	"github.com/evoslurm/evoslurm/adapter/sidecar/core/refit"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/state"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/store/row"
 	"github.com/evoslurm/evoslurm/slurmctl"
 )
 
 // put makes an offer to a job.
-func put(c *state.Core, j *state.Job, o follow.Offer) {
+func put(c *state.Core, j *state.Job, o refit.Offer) {
 	o.ID = c.WallSecond(c.Now.Unix())
 	if n := len(j.Offers); n > 0 {
 		o.ID = max(o.ID, j.Offers[n-1].ID+1)
 	}
-	o.Made, o.Deadline, o.Had, o.State = c.Now.Unix(), c.Now.Add(follow.GraceOf(c, j)).Unix(), len(j.Nodes()), follow.OfferOpen
+	o.Made, o.Deadline, o.Had, o.State = c.Now.Unix(), c.Now.Add(refit.GraceOf(c, j)).Unix(), len(j.Nodes()), refit.OfferOpen
 	detail := map[string]any{"nodes": o.Nodes, "list": slurmctl.CompressNodes(o.Wanted()), "seconds": o.Deadline - o.Made, "why": o.Why}
 	kind := "offered"
 	switch {
@@ -32,17 +33,17 @@ func put(c *state.Core, j *state.Job, o follow.Offer) {
 		kind = "asked for"
 	}
 	if j.State == row.Waiting { // nothing runs on them: they go at once
-		o.State, o.Accepted, o.Note = follow.OfferAccepted, o.Nodes, "the step had ended"
+		o.State, o.Accepted, o.Note = refit.OfferAccepted, o.Nodes, "the step had ended"
 	}
-	j.AddOffer(row.Offer(o), func(old row.Offer) bool { one := follow.Offer(old); return one.Binds(j) })
+	j.AddOffer(row.Offer(o), func(old row.Offer) bool { one := refit.Offer(old); return one.Binds(j) })
 	c.Save(j)
 	c.Event(j, kind, detail)
-	follow.Notify(c, j)
+	refit.Notify(c, j)
 }
 
 // MayNotLend ends a growth beyond the plan that Slurm does not allow.
 func MayNotLend(c *state.Core, j *state.Job, got msg.Grown, err error) {
-	if o := follow.OfferAt(j); o == nil || !o.Grows() {
+	if o := refit.OfferAt(j); o == nil || !o.Grows() {
 		return
 	}
 	switch {
@@ -62,7 +63,7 @@ func GiveLendingUp(c *state.Core, j *state.Job, why string) {
 		j.ExpandedBy(nil)
 	}
 	j.Succeeded()
-	follow.CloseOffer(c, j, follow.OfferFailed, why)
+	refit.CloseOffer(c, j, refit.OfferFailed, why)
 }
 
 // TellOffer answers a call that waits for an offer, and reports false if there is none.
@@ -83,8 +84,8 @@ func TellOffer(c *state.Core, k *state.OpenCall) bool {
 	if n := len(j.Offers); j.Silences > 0 && n > 0 && j.Offers[n-1].ID > j.ToldOffer { // the application listens now
 		j.Silences, j.OfferAfter = 0, c.Now
 	}
-	o := follow.OfferAt(j)
-	if o == nil || o.State != follow.OfferOpen || o.ID <= k.Offer.After || j.State != row.Running {
+	o := refit.OfferAt(j)
+	if o == nil || o.State != refit.OfferOpen || o.ID <= k.Offer.After || j.State != row.Running {
 		return false
 	}
 	j.ToldOffer = o.ID
@@ -96,7 +97,7 @@ func TellOffer(c *state.Core, k *state.OpenCall) bool {
 
 // demanded returns what a job must give back, or nil if that is nothing.
 func demanded(c *state.Core, j *state.Job) *api.Demand {
-	o := follow.OfferAt(j)
+	o := refit.OfferAt(j)
 	if o == nil || !o.Demands() {
 		return nil
 	}
@@ -108,7 +109,7 @@ func demanded(c *state.Core, j *state.Job) *api.Demand {
 }
 
 // OfferShown converts an offer to its API form.
-func OfferShown(c *state.Core, o follow.Offer) api.Offer {
+func OfferShown(c *state.Core, o refit.Offer) api.Offer {
 	a := api.Offer{ID: o.ID, Kind: o.Kind, Mandatory: o.Mandatory, Nodes: o.Nodes, Has: o.Had, NodeList: slurmctl.CompressNodes(o.List[:o.Nodes]),
 		Why: o.Why, Made: c.Wall(time.Unix(o.Made, 0)), Deadline: c.Wall(time.Unix(o.Deadline, 0)), State: o.State, Accepted: o.Accepted, Enforced: o.Enforced, Note: o.Note}
 	if !o.Grows() {
@@ -152,25 +153,25 @@ func TakeAnswer(c *state.Core, k *state.OpenCall) bool {
 	if i < 0 {
 		return conflict("%s has no such offer any more", state.JobNumber(j.SlurmID))
 	}
-	o := follow.Offer(j.Offers[i])
+	o := refit.Offer(j.Offers[i])
 	a := api.Answer{Job: j.SlurmID, Offer: o.ID, Kind: o.Kind, Accepted: o.Accepted, Note: o.Note}
 	switch {
-	case o.State == follow.OfferDone && !o.Enforced:
+	case o.State == refit.OfferDone && !o.Enforced:
 		has := Allocation(c, j)
 		a.Has = &has
 		return reply(a, nil)
-	case o.State == follow.OfferDeclined:
+	case o.State == refit.OfferDeclined:
 		return reply(a, nil)
-	case o.State == follow.OfferFailed:
+	case o.State == refit.OfferFailed:
 		return conflict("the job keeps what it has: %s", o.Note)
 	case o.Enforced:
 		return conflict("%s were taken from the job: %s", slurmctl.CompressNodes(o.WantedAtEnd()), o.Note)
 	case o.Over():
 		return conflict("it is over: %s", o.Note)
-	case o.State == follow.OfferAccepted:
+	case o.State == refit.OfferAccepted:
 		return false
 	case o.Grows() && k.Answer.Accept > 0 && withdrawDenied(c, j):
-		return conflict("it is over: %s", follow.Offer(j.Offers[i]).Note)
+		return conflict("it is over: %s", refit.Offer(j.Offers[i]).Note)
 	case j.State != row.Running:
 		return conflict("the step has ended")
 	}
@@ -178,7 +179,7 @@ func TakeAnswer(c *state.Core, k *state.OpenCall) bool {
 		if o.Note == "" {
 			o.Note = "declined"
 			c.Event(j, "offer declined", map[string]any{"kind": o.Kind, "nodes": o.Nodes, "list": slurmctl.CompressNodes(o.Wanted()), "why": "it is mandatory"})
-			follow.ChangeOffer(c, j, o)
+			refit.ChangeOffer(c, j, o)
 		}
 		a.Note = fmt.Sprintf("it is mandatory: %s are taken from the job at %s", slurmctl.CompressNodes(o.Wanted()), state.ClockText(c, time.Unix(o.Deadline, 0)))
 		return reply(a, nil)
@@ -187,7 +188,7 @@ func TakeAnswer(c *state.Core, k *state.OpenCall) bool {
 		return reply(api.Answer{}, err)
 	}
 	if k.Answer.Accept == 0 {
-		follow.CloseOffer(c, j, follow.OfferDeclined, "declined")
+		refit.CloseOffer(c, j, refit.OfferDeclined, "declined")
 		return reply(a, nil)
 	}
 	err = acceptable(c, j, &o, k.Answer.Accept)
@@ -197,29 +198,29 @@ func TakeAnswer(c *state.Core, k *state.OpenCall) bool {
 	if err != nil {
 		return reply(a, err)
 	}
-	o.State, o.Accepted, o.Answered, o.Note = follow.OfferAccepted, k.Answer.Accept, c.Now.Unix(), ""
+	o.State, o.Accepted, o.Answered, o.Note = refit.OfferAccepted, k.Answer.Accept, c.Now.Unix(), ""
 	detail := map[string]any{"kind": o.Kind, "nodes": o.Accepted, "list": slurmctl.CompressNodes(o.Wanted())}
 	if o.Back != 0 {
 		detail["until"] = state.ClockText(c, time.Unix(o.Back, 0))
 	}
 	c.Event(j, "offer accepted", detail)
-	follow.ChangeOffer(c, j, o)
+	refit.ChangeOffer(c, j, o)
 	return false
 }
 
 // promised returns the Unix second by which an application gives back what it accepts, 0 if it does not say, or why
 // it cannot promise that. The time is one of Slurm's clock.
-func promised(c *state.Core, j *state.Job, o *follow.Offer, until time.Time) (int64, error) {
+func promised(c *state.Core, j *state.Job, o *refit.Offer, until time.Time) (int64, error) {
 	if until.IsZero() {
 		return 0, nil
 	}
 	c.In(&until)
-	least := c.Now.Add(follow.Recall(c, j))
+	least := c.Now.Add(refit.Recall(c, j))
 	switch back := until.Unix(); {
 	case !o.Grows():
 		return 0, api.Errorf(api.ErrInvalid, "--until is for nodes that are offered, and these are given back")
 	case back < least.Unix():
-		return 0, api.Errorf(api.ErrInvalid, "to give the nodes back by %s: the earliest is %s, since the job has %v to give them back", state.ClockText(c, until), state.ClockText(c, least), follow.GraceOf(c, j))
+		return 0, api.Errorf(api.ErrInvalid, "to give the nodes back by %s: the earliest is %s, since the job has %v to give them back", state.ClockText(c, until), state.ClockText(c, least), refit.GraceOf(c, j))
 	case o.Until != 0 && back > o.Until:
 		return 0, api.Errorf(api.ErrInvalid, "to give the nodes back by %s: they are planned for others, and must be left by %s", state.ClockText(c, until), state.ClockText(c, time.Unix(o.Until, 0)))
 	default:
@@ -228,7 +229,7 @@ func promised(c *state.Core, j *state.Job, o *follow.Offer, until time.Time) (in
 }
 
 // acceptable checks how many nodes an application accepts.
-func acceptable(c *state.Core, j *state.Job, o *follow.Offer, nodes int) error {
+func acceptable(c *state.Core, j *state.Job, o *refit.Offer, nodes int) error {
 	size := len(j.Nodes()) + nodes
 	if !o.Grows() {
 		size = len(j.Nodes()) - nodes

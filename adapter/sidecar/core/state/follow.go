@@ -71,7 +71,7 @@ type Suspension struct {
 	Recount       bool      // must read the total suspended time from Slurm
 }
 
-// Promise holds whether a running job keeps to its plan, and its promise for coming steps. Owner: follow.
+// Promise holds whether a running job keeps to its plan, and its promise for coming steps. Owner: refit.
 type Promise struct {
 	Overdue     int64  // Unix second of the planned end that the current step exceeded; 0: it did not
 	Warned      bool   // the current step's overrun was logged

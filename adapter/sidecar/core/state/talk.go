@@ -21,7 +21,7 @@ type Changing struct {
 	Release   []string    // nodes that the application would free at the next shrink
 }
 
-// Shown holds what users see of a job. Owner: talk.
+// Shown holds what users see of a job. Owner: view.
 type Shown struct {
 	Display display `codec:"-"` // its profile and plan for display
 	Asking  Told    // events that its user caused by requests
@@ -85,7 +85,7 @@ type OpenCall struct {
 	At      time.Time // when the call arrived
 	Refused error     // why the change is taken back after it had begun
 
-	// for a change, see attempt.go
+	// for a change, see change/attempt.go
 	Target   *Target    // the change being tried
 	Basis    *Basis     // what the result of the attempt depends on
 	Tried    *msg.Tried // the result; nil if not known yet

@@ -6,6 +6,7 @@ import (
 	"github.com/evoslurm/evoslurm/adapter/api"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/act"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/adopt"
+	"github.com/evoslurm/evoslurm/adapter/sidecar/core/change"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/follow"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/hold"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/lend"
@@ -20,7 +21,7 @@ import (
 // Called handles a new call.
 func Called(c *state.Core, in msg.Call) {
 	act.Submitted(c, in)
-	err := tooMany(c, in)
+	err := change.TooMany(c, in)
 	if c.Config.Observes() {
 		err = api.Errorf(api.ErrUnavailable, "%v", adopt.ErrObserving)
 	}
@@ -61,7 +62,7 @@ func Withdrawn(c *state.Core, in msg.Withdrawal) {
 // AnswerCalls answers the calls that were marked by notify, and changes.
 func AnswerCalls(c *state.Core) {
 	answered := map[*state.OpenCall]bool{}
-	for _, k := range inTurn(c) {
+	for _, k := range change.InTurn(c) {
 		again := k.Again || k.Change != nil
 		k.Again = false
 		answered[k] = again && answer(c, k)
@@ -85,7 +86,7 @@ func answer(c *state.Core, k *state.OpenCall) bool {
 	}
 	switch {
 	case k.Change != nil:
-		return answerChange(c, k)
+		return change.Answer(c, k)
 	case k.Offer != nil:
 		return lend.TellOffer(c, k)
 	case k.Answer != nil:

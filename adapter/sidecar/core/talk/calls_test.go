@@ -10,21 +10,13 @@ import (
 	"time"
 
 	"github.com/evoslurm/evoslurm/adapter/api"
+	"github.com/evoslurm/evoslurm/adapter/sidecar/core/change"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/follow"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/msg"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/state"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/state/statetest"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/store/row"
 )
-
-// grows returns a bench of eight nodes with job 1, which runs in the first of three steps on n1 and n2.
-func grows(t *testing.T) (*statetest.Bench, *state.Job) {
-	b := statetest.New(t, 8)
-	j := b.Evolving(1, 1, "2@10m,4@10m,1@10m", time.Hour)
-	b.Runs(j, "n[1-2]")
-	b.Plans(j, "0-600 n[1-2]", "600-1200 n[1-4]", "1200-1800 n1")
-	return b, j
-}
 
 // TestNext checks what ends a step, and what a script may not ask for when it does.
 func TestNext(t *testing.T) {
@@ -60,7 +52,7 @@ func TestNext(t *testing.T) {
 			"reply: the sidecar changes nothing: another evoslurmd drives this cluster", row.Running},
 	} {
 		t.Run(name, func(t *testing.T) {
-			b, j := grows(t)
+			b, j := statetest.Growing(t)
 			if c.change != nil {
 				c.change(b, j)
 			}
@@ -77,7 +69,7 @@ func TestNext(t *testing.T) {
 
 // TestNextTwice checks that a call that is repeated ends no second step, and that both callers get the answer.
 func TestNextTwice(t *testing.T) {
-	b, j := grows(t)
+	b, j := statetest.Growing(t)
 	for id := range uint64(2) {
 		Called(b.Core, msg.Call{ID: id + 1, Job: 1, Next: &api.NextRequest{From: 1}})
 	}
@@ -96,7 +88,7 @@ func TestNextTwice(t *testing.T) {
 
 // TestWithdrawn checks that a caller that stops waiting is answered, and that its step stays ended.
 func TestWithdrawn(t *testing.T) {
-	b, j := grows(t)
+	b, j := statetest.Growing(t)
 	Called(b.Core, msg.Call{ID: 1, Job: 1, Next: &api.NextRequest{From: 1}})
 	j.WaitsFor(state.Because(state.WhyHeldSoon))
 	for _, c := range []struct {
@@ -118,10 +110,10 @@ func TestTooMany(t *testing.T) {
 	for name, c := range map[string]struct {
 		uid  uint32
 		want int // of MostWaiting and one more
-	}{"a user": {1000, MostWaiting}, "root": {0, MostWaiting + 1}, "Slurm's user": {64030, MostWaiting + 1}} {
-		b, _ := grows(t)
+	}{"a user": {1000, change.MostWaiting}, "root": {0, change.MostWaiting + 1}, "Slurm's user": {64030, change.MostWaiting + 1}} {
+		b, _ := statetest.Growing(t)
 		b.SlurmUser = 64030
-		for id := range uint64(MostWaiting + 1) {
+		for id := range uint64(change.MostWaiting + 1) {
 			Called(b.Core, msg.Call{ID: id, UID: c.uid, Job: 1, Change: &api.ChangeRequest{ID: "1", Grow: &api.Grow{Nodes: 1}}})
 		}
 		if got := len(b.Calling); got != c.want {
@@ -136,7 +128,7 @@ func TestTooMany(t *testing.T) {
 
 // TestLastStepTwice checks that the last step ends once, whatever the script repeats.
 func TestLastStepTwice(t *testing.T) {
-	b, j := grows(t)
+	b, j := statetest.Growing(t)
 	j.Step = 3
 	for range 2 {
 		Called(b.Core, msg.Call{ID: 1, Job: 1, Next: &api.NextRequest{From: 3}})

@@ -1,2 +1,2 @@
-// Package talk answers scripts and users: waiting calls, changes of profiles, and what the sidecar shows.
+// Package talk answers the waiting calls of scripts and users.
 package talk

@@ -283,3 +283,12 @@ func (b *Bench) Told() (events, lines int) {
 	}
 	return events, lines
 }
+
+// Growing returns a bench of eight nodes with job 1, which runs in the first of three steps on n1 and n2.
+func Growing(t testing.TB) (*Bench, *state.Job) {
+	b := New(t, 8)
+	j := b.Evolving(1, 1, "2@10m,4@10m,1@10m", time.Hour)
+	b.Runs(j, "n[1-2]")
+	b.Plans(j, "0-600 n[1-2]", "600-1200 n[1-4]", "1200-1800 n1")
+	return b, j
+}

@@ -1,4 +1,4 @@
-package talk
+package change
 
 import (
 	"cmp"
@@ -95,8 +95,8 @@ func trusts(c *state.Core, uid uint32) bool {
 	return uid == 0 || uid == c.SlurmUser || c.Config.Operators.Allows(uid)
 }
 
-// inTurn returns the calls in the order in which the core answers them.
-func inTurn(c *state.Core) []*state.OpenCall {
+// InTurn returns the calls in the order in which the core answers them.
+func InTurn(c *state.Core) []*state.OpenCall {
 	since := func(k *state.OpenCall) uint64 {
 		if k.Change == nil || trusts(c, k.UID) {
 			return 0
@@ -108,8 +108,8 @@ func inTurn(c *state.Core) []*state.OpenCall {
 	return all
 }
 
-// tooMany returns why a change cannot wait beside its user's other changes, or nil if it can.
-func tooMany(c *state.Core, in msg.Call) error {
+// TooMany returns why a change cannot wait beside its user's other changes, or nil if it can.
+func TooMany(c *state.Core, in msg.Call) error {
 	if in.Change == nil || trusts(c, in.UID) {
 		return nil
 	}

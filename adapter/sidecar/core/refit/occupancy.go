@@ -1,4 +1,4 @@
-package follow
+package refit
 
 import (
 	"maps"
@@ -61,7 +61,7 @@ func addStock(c *state.Core, o *msg.Occupancy, s *state.Snapshot) {
 			continue // ours follow below, with their promises
 		}
 		end := slurm.Releases(c, r, now)
-		if outlived(c, s, r) { // it will be cancelled in this cycle
+		if Outlived(c, s, r) { // it will be cancelled in this cycle
 			end = now + max(slurm.Margin(c), 1)
 		}
 		for _, name := range r.NodeList {

@@ -1,4 +1,4 @@
-package follow
+package refit
 
 import (
 	"slices"
@@ -10,9 +10,9 @@ import (
 	"github.com/evoslurm/evoslurm/slurmctl"
 )
 
-// outlived reports whether a Slurm job is an expander whose base job has ended or does not
+// Outlived reports whether a Slurm job is an expander whose base job has ended or does not
 // want it.
-func outlived(c *state.Core, s *state.Snapshot, r *slurmctl.Job) bool {
+func Outlived(c *state.Core, s *state.Snapshot, r *slurmctl.Job) bool {
 	if c.Config.Observes() || r.State == slurmctl.Completing || r.Ended() || !plan.IsExpander(c, r) {
 		return false
 	}

@@ -1,4 +1,4 @@
-package talk
+package view
 
 import (
 	"maps"
@@ -12,7 +12,9 @@ import (
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/follow"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/lend"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/msg"
+	"github.com/evoslurm/evoslurm/adapter/sidecar/core/pace"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/plan"
+	"github.com/evoslurm/evoslurm/adapter/sidecar/core/refit"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/slurm"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/state"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/store/row"
@@ -22,7 +24,7 @@ import (
 
 // ViewOf returns the current state. O(jobs).
 func ViewOf(c *state.Core) *msg.View {
-	v := &msg.View{Owners: map[uint32]uint32{}, Coming: map[uint32]bool{}, Base: map[uint32]uint32{}, Operators: c.Config.Operators, SlurmUser: c.SlurmUser, Reading: reading(c), AsSlurm: c.Config.Read == config.ReadSlurm,
+	v := &msg.View{Owners: map[uint32]uint32{}, Coming: map[uint32]bool{}, Base: map[uint32]uint32{}, Operators: c.Config.Operators, SlurmUser: c.SlurmUser, Reading: Reading(c), AsSlurm: c.Config.Read == config.ReadSlurm,
 		Private: msg.Private{Nodes: private(c, "nodes"), Partitions: private(c, "partitions"), Reservations: private(c, "reservations")}}
 	v.Status, v.Skew = status(c), c.Skew
 	further := map[uint32][]uint32{}
@@ -78,7 +80,7 @@ func ViewOf(c *state.Core) *msg.View {
 func status(c *state.Core) api.Status {
 	drive, why := state.SiteDrive(c, c.Facts.With(false))
 	status := api.Status{Version: c.Site.Version, Cluster: c.SlurmConfig.ClusterName, SlurmVersion: c.SlurmConfig.Version,
-		Mode: string(c.Config.Mode), Started: c.Wall(c.Started), ClockLead: c.Lead.Seconds(), SlurmCalls: c.CycleCalls, PollPause: c.Pace.Pause.Seconds(), PollsApart: follow.Apart(&c.Pace).Seconds(), SlurmShare: follow.Share(&c.Pace, c.Config.PollInterval), MostShare: c.Config.Slurm.Share, Drive: string(drive), DriveReason: why, Drain: drainShown(c)}
+		Mode: string(c.Config.Mode), Started: c.Wall(c.Started), ClockLead: c.Lead.Seconds(), SlurmCalls: c.CycleCalls, PollPause: c.Pace.Pause.Seconds(), PollsApart: pace.Apart(&c.Pace).Seconds(), SlurmShare: pace.Share(&c.Pace, c.Config.PollInterval), MostShare: c.Config.Slurm.Share, Drive: string(drive), DriveReason: why, Drain: drainShown(c)}
 	if c.Snapshot != nil {
 		status.Nodes, status.LastCycle = len(c.Snapshot.Nodes), c.Wall(c.Snapshot.Taken)
 	}
@@ -115,8 +117,8 @@ func Job(c *state.Core, id slurmctl.JobID) (api.Job, bool) {
 	return api.Job{}, false
 }
 
-// reading returns the site's rule for who may read. Slurm's own rule is not known before its configuration is.
-func reading(c *state.Core) api.Reading {
+// Reading returns the site's rule for who may read. Slurm's own rule is not known before its configuration is.
+func Reading(c *state.Core) api.Reading {
 	switch {
 	case c.Config.Read == config.ReadEverybody:
 		return api.Anybody
@@ -175,7 +177,7 @@ func Describe(c *state.Core, j *state.Job) api.Job {
 		a.Bounds = request.BoundsOf(j.Profile, m.Max).String()
 	}
 	for _, o := range j.Offers {
-		a.Offers = append(a.Offers, lend.OfferShown(c, follow.Offer(o)))
+		a.Offers = append(a.Offers, lend.OfferShown(c, refit.Offer(o)))
 	}
 	a.Progress = follow.ProgressShown(c, j)
 	if j.State == row.Ended {
@@ -255,7 +257,7 @@ func Problem(c *state.Core) *msg.Problem {
 	if c.Snapshot == nil {
 		return nil
 	}
-	p := follow.Problem(c, c.Snapshot)
+	p := refit.Problem(c, c.Snapshot)
 	for i := range p.Batches {
 		b := &p.Batches[i]
 		at := max(b.Present, 0)

@@ -1,4 +1,4 @@
-package talk
+package view
 
 import (
 	"github.com/evoslurm/evoslurm/adapter/api"

@@ -1,4 +1,4 @@
-package talk
+package change
 
 import (
 	"fmt"
@@ -7,10 +7,11 @@ import (
 	"time"
 
 	"github.com/evoslurm/evoslurm/adapter/api"
-	"github.com/evoslurm/evoslurm/adapter/sidecar/core/follow"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/msg"
+	"github.com/evoslurm/evoslurm/adapter/sidecar/core/refit"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/slurm"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/state"
+	"github.com/evoslurm/evoslurm/adapter/sidecar/core/view"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/store/row"
 	"github.com/evoslurm/evoslurm/planner"
 	"github.com/evoslurm/evoslurm/slurmctl"
@@ -49,8 +50,8 @@ func shareLeft(c *state.Core, s *state.Snapshot, uid uint32) int64 {
 // as an addition to other reasons, as far as it is because of them.
 func postponing(c *state.Core, s *state.Snapshot, j *state.Job, t *state.Target) (why string) {
 	fit := func(later func(slurm.Candidate) int64) string {
-		f := follow.Fitting{Around: follow.AroundOf(c, s, j, later), Strict: true, Wait: t.Wait}
-		r := follow.FitSafely(c, s, j, t, s.Taken.Unix(), f, false)
+		f := refit.Fitting{Around: refit.AroundOf(c, s, j, later), Strict: true, Wait: t.Wait}
+		r := refit.FitSafely(c, s, j, t, s.Taken.Unix(), f, false)
 		t.Plan, t.Later = r.Plan, nil
 		return r.Unfit
 	}
@@ -69,7 +70,7 @@ func postponing(c *state.Core, s *state.Snapshot, j *state.Job, t *state.Target)
 
 // postponed finds which waiting jobs a growth as planned makes later, and returns why it may not.
 func postponed(c *state.Core, s *state.Snapshot, j *state.Job, t *state.Target) string {
-	jobs, seconds := follow.Postponed(c, s, j, t, t.Plan)
+	jobs, seconds := refit.Postponed(c, s, j, t, t.Plan)
 	worst, taken := -1, int64(0)
 	for i, w := range jobs {
 		if over := seconds[i] - budgetOf(c, w.Record, w.Job != nil); over > 0 && (worst < 0 || seconds[i] > seconds[worst]) {
@@ -79,7 +80,7 @@ func postponed(c *state.Core, s *state.Snapshot, j *state.Job, t *state.Target) 
 	if worst >= 0 {
 		r, left := jobs[worst].Record, budgetOf(c, jobs[worst].Record, jobs[worst].Job != nil)
 		name := state.JobNumber(uint32(r.ID))
-		if r.UID != j.UID && reading(c) == api.OwnJobs {
+		if r.UID != j.UID && view.Reading(c) == api.OwnJobs {
 			name = "another's job"
 		}
 		if seconds[worst] == planner.Forever {

@@ -1,4 +1,4 @@
-package talk
+package change
 
 import (
 	"fmt"
@@ -10,8 +10,8 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/evoslurm/evoslurm/adapter/api"
-	"github.com/evoslurm/evoslurm/adapter/sidecar/core/follow"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/msg"
+	"github.com/evoslurm/evoslurm/adapter/sidecar/core/refit"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/state"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/state/statetest"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/store/row"
@@ -154,7 +154,7 @@ func TestPostponedWithin(t *testing.T) {
 		for i := range rapid.IntRange(1, 4).Draw(r, "waiting") {
 			b.Stock(30+i, 10, rapid.IntRange(1, 9).Draw(r, "nodes"), time.Duration(rapid.IntRange(60, 3600).Draw(r, "limit"))*time.Second)
 		}
-		first := follow.Starts(b.Core, b.Seen, growers[0])
+		first := refit.Starts(b.Core, b.Seen, growers[0])
 		for range rapid.IntRange(1, 5).Draw(r, "growths") {
 			j := growers[rapid.IntRange(0, 2).Draw(r, "who")]
 			if j.State != row.Running { // its growth is granted
@@ -169,7 +169,7 @@ func TestPostponedWithin(t *testing.T) {
 			MakeChange(b.Core, j, tried.Target, "1")
 		}
 		budget := int64(b.Config.GrowDelay / time.Second)
-		for id, at := range follow.Starts(b.Core, b.Seen, growers[0]) {
+		for id, at := range refit.Starts(b.Core, b.Seen, growers[0]) {
 			if at-first[id] > budget {
 				r.Errorf("job %d starts %d s later, and the budget is %d", id, at-first[id], budget)
 			}

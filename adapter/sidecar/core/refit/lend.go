@@ -1,4 +1,4 @@
-package follow
+package refit
 
 import (
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/state"

@@ -1,4 +1,4 @@
-package talk
+package change
 
 import (
 	"fmt"
@@ -10,11 +10,12 @@ import (
 	"github.com/evoslurm/evoslurm/adapter/api"
 	"github.com/evoslurm/evoslurm/adapter/job/request"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/act"
-	"github.com/evoslurm/evoslurm/adapter/sidecar/core/follow"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/msg"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/plan"
+	"github.com/evoslurm/evoslurm/adapter/sidecar/core/refit"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/slurm"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/state"
+	"github.com/evoslurm/evoslurm/adapter/sidecar/core/view"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/store/row"
 	"github.com/evoslurm/evoslurm/planner"
 	"github.com/evoslurm/evoslurm/slurmctl"
@@ -28,7 +29,7 @@ func TryChange(c *state.Core, s *state.Snapshot, j *state.Job, t *state.Target) 
 		t.Plan = nil
 		return state.TriedTarget{Target: t, Refused: err.Error()}
 	}
-	around := follow.AroundOf(c, s, j, nil)
+	around := refit.AroundOf(c, s, j, nil)
 	most := t.Profile[t.Grown].Nodes
 	if t.Grown == 0 || t.Fewest >= most {
 		return tryOne(c, s, j, t, around)
@@ -68,8 +69,8 @@ func tryOne(c *state.Core, s *state.Snapshot, j *state.Job, t *state.Target, aro
 		return tryQueued(c, s, t)
 	}
 	now := s.Taken.Unix()
-	f := follow.Fitting{Around: around, Strict: true, Wait: t.Wait}
-	r := follow.FitSafely(c, s, j, t, now, f, false)
+	f := refit.Fitting{Around: around, Strict: true, Wait: t.Wait}
+	r := refit.FitSafely(c, s, j, t, now, f, false)
 	if r.Unfit == "" {
 		t.Plan = r.Plan
 		return state.TriedTarget{Target: t, Refused: beyondLimit(c, s, t)}
@@ -80,7 +81,7 @@ func tryOne(c *state.Core, s *state.Snapshot, j *state.Job, t *state.Target, aro
 			return state.TriedTarget{Target: t, Refused: beyondLimit(c, s, t)}
 		}
 	}
-	later := follow.FitSafely(c, s, j, t, now, f, true)
+	later := refit.FitSafely(c, s, j, t, now, f, true)
 	if later.Unfit != "" {
 		return state.TriedTarget{Target: t, Refused: "it cannot be had as things are: " + later.Unfit + postponed}
 	}
@@ -118,7 +119,7 @@ func tryQueued(c *state.Core, s *state.Snapshot, t *state.Target) state.TriedTar
 		t.Plan = nil
 		for _, one := range planned.Jobs {
 			if other := c.ByID[one.Job]; one.Job != t.BaseID() {
-				moved = moved || other != nil && len(other.Plan) > 0 && (one.Unfit != "" || one.Steps[0].Start > other.Plan[0].Start+follow.OverrunQuantum)
+				moved = moved || other != nil && len(other.Plan) > 0 && (one.Unfit != "" || one.Steps[0].Start > other.Plan[0].Start+refit.OverrunQuantum)
 				continue
 			}
 			unfit = one.Unfit
@@ -128,11 +129,11 @@ func tryQueued(c *state.Core, s *state.Snapshot, t *state.Target) state.TriedTar
 		}
 		return unfit
 	}
-	if unfit := take(plan.ProblemOf(c, s, follow.Occupied(c, s, now, nil), list).Plan(follow.InOrder{follow.FixedOnly})); unfit == "" && !moved {
+	if unfit := take(plan.ProblemOf(c, s, refit.Occupied(c, s, now, nil), list).Plan(refit.InOrder{refit.FixedOnly})); unfit == "" && !moved {
 		return state.TriedTarget{Target: t}
 	}
 	t.GoesBehind, t.Behind = true, c.Now
-	return state.TriedTarget{Target: t, Refused: take(plan.ProblemOf(c, s, follow.Occupied(c, s, now, nil), plan.Behind(list)).Plan(follow.InOrder{follow.FixedOnly}))}
+	return state.TriedTarget{Target: t, Refused: take(plan.ProblemOf(c, s, refit.Occupied(c, s, now, nil), plan.Behind(list)).Plan(refit.InOrder{refit.FixedOnly}))}
 }
 
 // neverAs returns why the changed job can never run, or "".
@@ -265,7 +266,7 @@ func users(c *state.Core, s *state.Snapshot, j *state.Job, nodes msg.Set, start,
 	others, more := false, 0
 	for _, user := range userJobs(c, s, j, nodes, start, end) {
 		switch {
-		case user.uid != j.UID && reading(c) == api.OwnJobs:
+		case user.uid != j.UID && view.Reading(c) == api.OwnJobs:
 			others = true
 		case len(who) >= mostNamed:
 			more++

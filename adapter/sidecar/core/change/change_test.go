@@ -1,4 +1,4 @@
-package talk
+package change
 
 import (
 	"fmt"
@@ -76,7 +76,7 @@ func TestTarget(t *testing.T) {
 		"of a job that is suspended":    {func(b *statetest.Bench, j *state.Job) { j.SuspendedFrom = b.Now }, grow(api.Grow{Nodes: 1}), "job 1 is suspended by Slurm"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			b, j := grows(t)
+			b, j := statetest.Growing(t)
 			b.Later(5 * time.Minute)
 			if c.change != nil {
 				c.change(b, j)

@@ -1,4 +1,4 @@
-package talk
+package view
 
 import (
 	"errors"
@@ -11,6 +11,7 @@ import (
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/lend"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/mode"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/msg"
+	"github.com/evoslurm/evoslurm/adapter/sidecar/core/refit"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/slurm"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/state"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/store/row"
@@ -199,7 +200,7 @@ func Written(c *state.Core, text func([]string) string) []msg.BookedJob {
 func BeyondShare(c *state.Core) (user string, holds int) {
 	count := map[string]int{}
 	for _, h := range c.Ours {
-		if j := c.ByID[h.Own.Job]; j != nil && h.Own.Step != follow.LentStep {
+		if j := c.ByID[h.Own.Job]; j != nil && h.Own.Step != refit.LentStep {
 			count[j.User]++
 		}
 	}

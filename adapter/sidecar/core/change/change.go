@@ -1,4 +1,4 @@
-package talk
+package change
 
 import (
 	"fmt"
@@ -13,6 +13,7 @@ import (
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/lend"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/msg"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/plan"
+	"github.com/evoslurm/evoslurm/adapter/sidecar/core/refit"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/slurm"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/state"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/store/row"
@@ -20,8 +21,8 @@ import (
 	"github.com/evoslurm/evoslurm/slurmctl"
 )
 
-// answerChange answers a call that changes a job, and reports whether it did. If not, the call must wait.
-func answerChange(c *state.Core, k *state.OpenCall) bool {
+// Answer answers a call that changes a job, and reports whether it did. If not, the call must wait.
+func Answer(c *state.Core, k *state.OpenCall) bool {
 	reply := func(a *api.Change, err error) bool {
 		c.Emit(msg.Reply{ID: k.ID, Change: a, Err: err})
 		return true
@@ -152,7 +153,7 @@ func answerChanged(c *state.Core, k *state.OpenCall, j *state.Job, made row.Chan
 		case j.Step <= made.Step:
 			return false
 		}
-		if o := follow.OfferAt(j); made.Step == 0 && o != nil && o.State == follow.OfferAccepted { // lent nodes are still being given back
+		if o := refit.OfferAt(j); made.Step == 0 && o != nil && o.State == refit.OfferAccepted { // lent nodes are still being given back
 			return false
 		}
 		has := lend.Allocation(c, j)
@@ -293,7 +294,7 @@ func inStep(t *state.Target) error {
 		return conflict("has not begun: change its profile (evosctl update)")
 	case t.State == row.Waiting:
 		return conflict("has ended step %d and waits for the next one's nodes: evosctl next goes on waiting", t.Step)
-	case has-len(follow.Lent(t.Job)) != slurm.Needs(t.Job):
+	case has-len(refit.Lent(t.Job)) != slurm.Needs(t.Job):
 		return conflict("has %d of its step's %d nodes at present", has, t.Profile[t.Step-1].Nodes)
 	}
 	return nil
@@ -330,7 +331,7 @@ func toGrow(c *state.Core, t *state.Target, g api.Grow) error {
 		return err
 	}
 	has, least := len(t.Nodes()), t.Profile[t.Step-1].Nodes
-	if lent := follow.Lent(t.Job); len(lent) > 0 && c.Pressing.Any(lent) {
+	if lent := refit.Lent(t.Job); len(lent) > 0 && c.Pressing.Any(lent) {
 		return api.Errorf(api.ErrConflict, "%s must give back %s: stock jobs wait for these lent nodes", state.JobNumber(t.SlurmID), slurmctl.CompressNodes(lent))
 	}
 	coming := t.Profile[t.Step:]
@@ -421,7 +422,7 @@ func MakeChange(c *state.Core, j *state.Job, t *state.Target, id string) {
 		c.Event(j, "step ended", map[string]any{"step": j.Step, "expected": c.WallSecond(j.Expected())})
 	}
 	j.Change(t, id, c.Now)
-	follow.ChangeProfile(c, j)
+	refit.ChangeProfile(c, j)
 	c.Save(j)
 	c.StorePlan(j, t.Plan)
 	c.Event(j, "changed", map[string]any{"asked": t.Words, "from": from, "to": j.Profile.String()})

@@ -1,0 +1,2 @@
+// Package pace decides when to poll Slurm, and makes a snapshot of what a poll shows.
+package pace
