@@ -23,54 +23,65 @@ import (
 
 // Answer answers a call that changes a job, and reports whether it did. If not, the call must wait.
 func Answer(c *state.Core, k *state.OpenCall) bool {
-	reply := func(a *api.Change, err error) bool {
-		c.Emit(msg.Reply{ID: k.ID, Change: a, Err: err})
-		return true
-	}
-	if k.Refused != nil {
-		return reply(nil, k.Refused)
-	}
-	if err := request.CheckChange(k.Change.ID); err != nil {
-		return reply(nil, api.Errorf(api.ErrInvalid, "the request's id: %v", err))
-	}
-	j, err := follow.Callee(c, k.Job)
+	j, err := jobOf(c, k)
 	if err != nil {
-		return reply(nil, err)
+		return reply(c, k, nil, err)
 	}
 	k.Of = j
 	if i := slices.IndexFunc(j.Changes, func(ch row.Change) bool { return ch.ID == k.Change.ID }); i >= 0 {
 		return answerChanged(c, k, j, j.Changes[i])
 	}
 	if err := mayAsk(c, j); err != nil && k.Change.Shrink == nil {
-		return reply(nil, err)
+		return reply(c, k, nil, err)
 	}
 	if g := k.Change.Grow; g != nil && !k.Change.DryRun && j.Runs() {
 		if err := follow.MayNotGrow(j, k); err != nil {
-			return reply(nil, err)
+			return reply(c, k, nil, err)
 		}
 	}
 	if !readyToChange(c, k, j) {
 		return false
 	}
 	if carries, err := lend.AnswersFirst(c, k, j); carries || err != nil {
-		return err != nil && reply(nil, err)
+		return err != nil && reply(c, k, nil, err)
 	}
 	if lend.GivesBack(c, k.Change, j) {
 		return lend.AnswerGiveBack(c, k, j)
 	}
-	if k.Tried != nil && (k.Change.DryRun || !outdated(c, k, j)) {
+	return answerTried(c, k, j)
+}
+
+// reply answers a call.
+func reply(c *state.Core, k *state.OpenCall, a *api.Change, err error) bool {
+	c.Emit(msg.Reply{ID: k.ID, Change: a, Err: err})
+	return true
+}
+
+// jobOf returns the job that a call changes, or why the call is refused.
+func jobOf(c *state.Core, k *state.OpenCall) (*state.Job, error) {
+	if k.Refused != nil {
+		return nil, k.Refused
+	}
+	if err := request.CheckChange(k.Change.ID); err != nil {
+		return nil, api.Errorf(api.ErrInvalid, "the request's id: %v", err)
+	}
+	return follow.Callee(c, k.Job)
+}
+
+// answerTried does what Answer does once the change of the job is possible: it asks for an attempt, and answers with its result.
+func answerTried(c *state.Core, k *state.OpenCall, j *state.Job) bool {
+	switch {
+	case k.Tried != nil && (k.Change.DryRun || !outdated(c, k, j)):
 		return conclude(c, k, j)
-	}
-	if k.Tried != nil && k.Attempts >= MostTries {
-		return reply(nil, api.Errorf(api.ErrUnavailable, "other jobs' promises changed during planning: try again"))
-	}
-	if !isNext(c, k) {
+	case k.Tried != nil && k.Attempts >= MostTries:
+		return reply(c, k, nil, api.Errorf(api.ErrUnavailable, "other jobs' promises changed during planning: try again"))
+	case !isNext(c, k):
 		return false
 	}
 	k.Forget()
 	t, err := Target(c, j, k.Change)
 	if err != nil {
-		return reply(nil, err)
+		return reply(c, k, nil, err)
 	}
 	try(c, k, j, t)
 	return false
@@ -112,8 +123,7 @@ func conclude(c *state.Core, k *state.OpenCall, j *state.Job) bool {
 		}
 		c.Event(j, "change refused", detail)
 	}
-	c.Emit(msg.Reply{ID: k.ID, Change: &a})
-	return true
+	return reply(c, k, &a, nil)
 }
 
 // readyToChange reports whether the core knows everything that a change depends on, as of the
@@ -159,8 +169,7 @@ func answerChanged(c *state.Core, k *state.OpenCall, j *state.Job, made row.Chan
 		has := lend.Allocation(c, j)
 		a.Has = &has
 	}
-	c.Emit(msg.Reply{ID: k.ID, Change: &a, Err: err})
-	return true
+	return reply(c, k, &a, err)
 }
 
 // checkChange returns an error if a job cannot be changed now, or the request is not for its current step.
