@@ -16,6 +16,7 @@ const MostShipped = 1 << 20
 // ShipRequest asks the sidecar that acts for what only its database knows. It comes from a sidecar on another host.
 type ShipRequest struct {
 	Host     string `json:"host"`
+	Cluster  string `json:"cluster"` // of its Slurm; "": that of the sidecar that acts
 	Version  string `json:"version"`
 	Settings string `json:"settings"` // SettingsSum of those that it has on its disk
 	Copy     int64  `json:"copy"`     // number of the copy of the database; 0 makes a new one; negative: settings alone

@@ -1,6 +1,7 @@
 package simulate
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -65,6 +66,9 @@ type playing struct {
 	encode func(*core.Core) *core.Core             // returns the core that takes the next step, if set
 	mutant string                                  // of two hosts: see there
 	took   *[]time.Duration                        // receives how long takeovers between them took, if set
+	left   *Database                               // receives the database as it is at the end, if set
+	other  *Database                               // that the sidecar begins with; nil: an empty one
+	start  time.Time                               // of the cluster's clock, as in slurmsim.Options
 	skip   bool                                    // skip polls without effect, like the script's word rest
 }
 
@@ -73,7 +77,7 @@ func play(script string, out io.Writer, how playing) (lasted time.Duration, err 
 	h := newHistory(out)
 	h.began = how.began
 	set := setting{config: config.Default(), options: slurmsim.Options{Faults: h.faults}}
-	set.config.PollInterval = time.Second
+	set.config.PollInterval, set.options.Start = time.Second, how.start
 	if strings.Contains(script, " plugin ") { // where there is one, jobs are seen to be taken by it
 		set.options.Plugin = h.plugin.asks()
 	}
@@ -93,7 +97,7 @@ func play(script string, out io.Writer, how playing) (lasted time.Duration, err 
 		set.config.Takeover, set.config.API = takeover, "host1,host2"
 	}
 	one := func() *Sidecar {
-		s := &Sidecar{Cluster: cluster, Database: NewDatabase(), Config: set.config, Strategy: noX, Policy: set.policy, Watch: h.watch, After: h.checks.checkStep, Record: how.record, between: how.encode,
+		s := &Sidecar{Cluster: cluster, Database: cmp.Or(how.other, NewDatabase()), Config: set.config, Strategy: noX, Policy: set.policy, Watch: h.watch, After: h.checks.checkStep, Record: how.record, between: how.encode,
 			Skip: (how.skip || set.rest) && set.hosts == nil, Operator: set.account}
 		s.Hands = func(job uint32) *hands {
 			if a := h.appOf(job); a != nil {
@@ -110,6 +114,9 @@ func play(script string, out io.Writer, how playing) (lasted time.Duration, err 
 		h.s.Start()
 	} else if err := h.two(set.hosts, how.mutant, one); err != nil {
 		return 0, err
+	}
+	if how.left != nil {
+		defer func() { *how.left = *h.s.Database }()
 	}
 	if how.took != nil && h.hosts != nil {
 		defer func() { *how.took = append(*how.took, h.hosts.took...) }()

@@ -49,8 +49,13 @@ func (c *Controller) allSettings(ctx context.Context) (text []byte, sum string, 
 	return text, api.SettingsSum(text), err
 }
 
-// Ship implements api.Server.Ship.
+// Ship implements api.Server.Ship. A credential over TCP names the cluster; on a socket, the request alone does.
 func (c *Controller) Ship(ctx context.Context, r api.ShipRequest) (s api.Shipment, err error) {
+	if r.Cluster != "" {
+		if err := c.drives(r.Cluster, r.Host); err != nil {
+			return s, err
+		}
+	}
 	if s.Settings, _, err = c.allSettings(ctx); err != nil {
 		return s, err
 	}
@@ -76,6 +81,18 @@ func (c *Controller) Ship(ctx context.Context, r api.ShipRequest) (s api.Shipmen
 		c.called(r, true)
 	}
 	return s, nil
+}
+
+// drives returns an error unless this sidecar drives that cluster, which the one on another host is for.
+func (c *Controller) drives(cluster, host string) error {
+	switch own := c.ClusterName(); own {
+	case cluster:
+		return nil
+	case "":
+		return api.Errorf(api.ErrUnavailable, "the sidecar has not asked Slurm yet which cluster this is")
+	default:
+		return api.Errorf(api.ErrConflict, "this sidecar drives cluster %s, and the one on %s is for cluster %s: correct api there", own, host, cluster)
+	}
 }
 
 // called notes that the other sidecar has called, and whether it now has the whole database.

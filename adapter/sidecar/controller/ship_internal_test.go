@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/sirupsen/logrus"
+	"github.com/sirupsen/logrus/hooks/test"
 
 	"github.com/evoslurm/evoslurm/adapter/api"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/keeper"
@@ -67,6 +68,47 @@ func TestShip(t *testing.T) {
 	}
 	if l := c.leaseNow(); l.Name != "evo_lease_3" || l.Standby.Host != "two" || l.Standby.Version != "v" {
 		t.Errorf("lease %+v", l)
+	}
+}
+
+// TestShipElsewhere checks that the sidecar of another cluster gets nothing, counts as no standby, and keeps its own database.
+func TestShipElsewhere(t *testing.T) {
+	first, second := filepath.Join(t.TempDir(), "evoslurm.db"), filepath.Join(t.TempDir(), "evoslurm.db")
+	st, own := openDatabase(t, first), openDatabase(t, second)
+	defer st.Close()
+	setIn(t, own, "deny.users", "alice")
+	own.Close()
+	c := &Controller{store: st}
+	c.cfg.Database, c.ships.lease = first, func() (string, time.Time) { return "evo_lease_1", time.Time{} }
+	log, hook := test.NewNullLogger()
+	client, end := shipFrom(t, c, log)
+	client.ClusterName = func(context.Context) (string, error) { return "there", nil }
+	c.view.Store(&view{})
+	if _, err := c.Ship(t.Context(), api.ShipRequest{Host: "two", Cluster: "there"}); !errors.Is(err, api.ErrUnavailable) {
+		t.Errorf("while Slurm has not been asked: %v", err)
+	}
+	c.view.Store(&view{Status: api.Status{Cluster: "here"}})
+	following, stop := context.WithCancel(t.Context())
+	followed := make(chan struct{})
+	go func() {
+		(&keeper.Follower{Client: client, Database: second, Host: "two", Log: log}).Run(following)
+		close(followed)
+	}()
+	until(func() bool { return hook.LastEntry() != nil })
+	err, _ := hook.LastEntry().Data[logrus.ErrorKey].(error)
+	if want := "drives cluster here, and the one on two is for cluster there: correct api there"; err == nil || !strings.Contains(err.Error(), want) {
+		t.Errorf("%v; want %q", err, want)
+	}
+	stop()
+	<-followed
+	end()
+	if l := c.leaseNow(); l.Standby != nil {
+		t.Errorf("it counts as the standby: %+v", l.Standby)
+	}
+	kept := openDatabase(t, second)
+	defer kept.Close()
+	if all, err := kept.Settings(t.Context()); err != nil || len(all) != 1 {
+		t.Errorf("its own settings became %+v, %v", all, err)
 	}
 }
 

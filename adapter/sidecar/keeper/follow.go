@@ -79,6 +79,12 @@ func (f *Follower) tell(err error) {
 func (f *Follower) ship(ctx context.Context, r api.ShipRequest) (api.Shipment, error) {
 	ctx, done := context.WithTimeout(ctx, followLimit)
 	defer done()
+	if name := f.Client.ClusterName; name != nil {
+		var err error
+		if r.Cluster, err = name(ctx); err != nil {
+			return api.Shipment{}, err
+		}
+	}
 	r.Host, r.Version, r.Settings = f.Host, f.Version, api.SettingsSum(f.settings)
 	s, err := f.Client.Ship(ctx, r)
 	if err != nil || bytes.Equal(s.Settings, f.settings) {

@@ -16,6 +16,7 @@ import (
 	"github.com/evoslurm/evoslurm/adapter/sidecar/store"
 	"github.com/evoslurm/evoslurm/slurmctl"
 	"github.com/evoslurm/evoslurm/slurmctl/slurmtest"
+	"github.com/evoslurm/evoslurm/slurmctl/slurmtest/must"
 )
 
 // TestKeeper: on a real Slurm, one of two keepers has the lease; the other gets it when the first gives it up, or
@@ -76,6 +77,39 @@ func TestKeeper(t *testing.T) {
 	third, _ := begin(t.Context())
 	if name, _ := third.Since(); name != claims.Name(1) {
 		t.Errorf("the third has %s", name)
+	}
+}
+
+// TestKeepersElsewhere: sidecars of two clusters have leases of one name. Each acts on its own cluster, and the end of one lease
+// ends no other.
+func TestKeepersElsewhere(t *testing.T) {
+	const takeover = 15 * time.Second
+	log := logrus.New()
+	log.SetOutput(os.Stderr)
+	var all [2]struct {
+		slurm *slurmctl.Client
+		k     *keeper.Keeper
+		lost  chan error
+	}
+	for i := range all {
+		x := &all[i]
+		x.slurm, x.lost = slurmtest.Start(t, slurmtest.Options{Nodes: 1}).Client(), make(chan error, 1)
+		x.slurm.Timeout = 10 * time.Second
+		x.k = keeper.New(x.slurm, takeover, log)
+		must.OK(t, x.k.Acquire(t.Context(), func() {}))
+		go func() { x.lost <- x.k.Keep(t.Context(), func(context.Context) bool { return true }) }()
+	}
+	for _, x := range all {
+		acting(t, x.slurm, claims.Name(1)) // and is renewed
+		must.OK(t, x.k.Acts())
+	}
+	must.OK(t, all[0].slurm.DeleteReservation(t.Context(), claims.Name(1)))
+	if err := <-all[0].lost; !errors.Is(err, keeper.ErrLost) {
+		t.Errorf("the lease of the first was deleted: %v", err)
+	}
+	acting(t, all[1].slurm, claims.Name(1))
+	if err := all[1].k.Acts(); err != nil || len(all[1].lost) > 0 {
+		t.Errorf("the other one: %v", err)
 	}
 }
 
