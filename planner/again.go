@@ -25,12 +25,12 @@ type Last struct {
 //
 // This holds for strategies whose method Steady returns true, and for jobs that are not expanded:
 // the first second at which a job fits stays the same, and a job that fits nowhere does not fit
-// later. Other pools are planned each time. Their plans stay the same too, unless they were repeated: these drift.
+// later, as long as none waits for licences. Other pools are planned each time. Their plans stay the same too, unless they were repeated: these drift.
 //
 // Others' jobs may also be late without a new plan, by a tenth of the time until the first of our
 // jobs starts. They then count as started on time.
 func (p Pool) PlanAgain(s Strategy, origin int64, last *Last) ([]Planned, *Last, error) {
-	steady := IsSteady(s) && len(p.Reserved) == 0 && !slices.ContainsFunc(p.Jobs, func(j PoolJob) bool {
+	steady := IsSteady(s) && len(p.Reserved) == 0 && !p.needsLicenses() && !slices.ContainsFunc(p.Jobs, func(j PoolJob) bool {
 		return j.Fixed || j.ExpandLimit > 1 || j.ExpandLimit == 0 && ExpandLimitOf(s) > 1
 	})
 	if steady && last != nil && last.Strategy == s.Name() {

@@ -17,6 +17,7 @@ type Pool struct {
 	Reserved []NodeBusy // reserved by others: busy then, and closed before to jobs whose limit reaches into it
 	Jobs     []PoolJob  // in list order
 	Switches *Switches  // nil: nodes are chosen by their numbers
+	Licenses []License  // those that Jobs may need
 }
 
 // PoolJob is an evolving job in a pool.
@@ -41,6 +42,8 @@ type PoolJob struct {
 	// when it could start on more, and then starts on the fewest.
 	Leaves   int
 	Patience int64
+
+	Licenses []LicenseNeed // what must be free when it starts, unless it is Fixed
 
 	// Bring is the least number of seconds for which a node that comes at a later step is
 	// requested, even beyond the limit. So no node is brought shortly before others have it.
@@ -82,7 +85,7 @@ func (p Pool) Plan(s Strategy) ([]Planned, error) {
 
 // planAnew is Plan. It also returns how many rounds it took because of node windows.
 func (p Pool) planAnew(s Strategy) (planned []Planned, rounds int, err error) {
-	return p.together(s, Pool.planNear)
+	return p.licensed(s, func(p Pool, s Strategy) ([]Planned, int, error) { return p.together(s, Pool.planNear) })
 }
 
 // planNear is planAnew for jobs that do not wait for nodes on few switches.
@@ -156,6 +159,11 @@ func (p Pool) start(s Strategy) (*run, error) {
 	for j, job := range p.Jobs {
 		if !job.Fixed && len(job.Held) > 0 {
 			return nil, fmt.Errorf("job %q holds nodes but does not run", job.ID)
+		}
+		for _, need := range job.Licenses {
+			if need.License < 0 || need.License >= len(p.Licenses) {
+				return nil, fmt.Errorf("job %q needs licence %d, which is not within 0 … %d", job.ID, need.License, len(p.Licenses)-1)
+			}
 		}
 		for _, n := range job.Held {
 			if n < 0 || n >= p.Nodes {

@@ -2,6 +2,7 @@ package slurmctl
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -76,6 +77,8 @@ var jobColumns = []column{
 	{"e", "EndTime", 0, 0, func(j *Job, b []byte, _ *kept) (err error) { j.EndTime, err = readTime(b); return }},
 	{"v", "Reservation", 0, 0, func(j *Job, b []byte, k *kept) error { j.Reservation = k.text(b); return nil }},
 	{"y", "Nice", 0, 0, func(j *Job, b []byte, _ *kept) (err error) { j.Nice, err = readNice(b); return }},
+	{"W", "Licenses", 0, 0, func(j *Job, b []byte, k *kept) error { j.Licenses = k.text(b); return nil }},
+	{"", "LicensesAlloc", 2505, 0, func(j *Job, b []byte, k *kept) error { j.Licenses = cmp.Or(k.text(b), j.Licenses); return nil }},
 	{"", "exit_code", 0, 0, func(j *Job, b []byte, _ *kept) error { return setExit(j, string(b)) }},
 	{"", "admin_comment", 0, 0, func(j *Job, b []byte, k *kept) error { j.AdminComment = k.own(b, k.last.AdminComment); return nil }},
 }

@@ -76,6 +76,8 @@ func parseReservation(line string) (Reservation, error) {
 			r.Partition = text(value)
 		case "Flags":
 			r.Flags = list(value)
+		case "Licenses":
+			r.Licenses, _ = ParseLicenses(value) // what only administrators write delays jobs at most
 		case "State":
 			r.Active = value == "ACTIVE"
 		}

@@ -61,6 +61,7 @@ type Job struct {
 	TRESPer    string   // --gres, --gpus and similar, "" if none
 	Exclusive  bool     // whole nodes (OverSubscribe=NO)
 	Dependency string
+	Licenses   string // what a running job has, or a pending one asks for; see ParseLicenses
 
 	TimeLimit   time.Duration // Unlimited if none
 	SubmitTime  time.Time
@@ -112,5 +113,6 @@ type Reservation struct {
 	Accounts  []string
 	Partition string
 	Flags     []string
+	Licenses  []License
 	Active    bool
 }
