@@ -57,6 +57,9 @@ func anyLimit(c *Cluster, j *job) string {
 	if throttled(c, j) {
 		return "JobArrayTaskLimit"
 	}
+	if licensesAway(c, j) {
+		return "Licenses"
+	}
 	return limitReason(c, j)
 }
 

@@ -102,6 +102,11 @@ func (k *Client) Topology(ctx context.Context) (slurmctl.Topology, error) {
 	return look(ctx, k, Command{Name: "Topology"}, func() (slurmctl.Topology, error) { return k.cluster.options.Topology, nil })
 }
 
+// Licenses does what slurmctl.Client.Licenses does.
+func (k *Client) Licenses(ctx context.Context) ([]slurmctl.LicenseStock, error) {
+	return look(ctx, k, Command{Name: "Licenses"}, func() ([]slurmctl.LicenseStock, error) { return k.cluster.stock(), nil })
+}
+
 // Federation does what slurmctl.Client.Federation does.
 func (k *Client) Federation(context.Context) (string, error) {
 	return k.cluster.options.Federation, nil
@@ -192,7 +197,7 @@ func (k *Client) Request(ctx context.Context, id slurmctl.JobID, _ slurmctl.Conf
 		r := slurmctl.JobRequest{ID: id, UID: j.UID, Account: j.Account, QOS: j.QOS, Partition: j.Partition, Features: j.Features,
 			TasksPerNode: j.Request.CPUs, TRESPerNode: j.TRESPer, MemoryPerCPU: j.Request.MemoryPerCPU, DefaultMemoryPerCPU: k.cluster.options.DefMemPerCPU,
 			TimeLimit: j.TimeLimit, AccrueTime: j.accrues(), Comment: j.Comment, StepMgr: k.cluster.options.StepMgr,
-			Switches: j.Request.Switches, SwitchWait: j.Request.SwitchWait}
+			Licenses: j.Licenses, Switches: j.Request.Switches, SwitchWait: j.Request.SwitchWait}
 		if m := j.Request.MemoryPerNode; m != nil {
 			r.MemoryPerNode = *m
 		} else if r.MemoryPerCPU == 0 {

@@ -6,6 +6,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/evoslurm/evoslurm/slurmctl"
 )
 
 // modelled lists the known values of parameters whose other values are not in the model.
@@ -24,7 +26,7 @@ var modelled = map[string][]string{
 }
 
 // unset lists parameters that must have no value in the model.
-var unset = strings.Fields("resvoverrun overtimelimit jobsubmitplugins grestypes licenses")
+var unset = strings.Fields("resvoverrun overtimelimit jobsubmitplugins grestypes")
 
 // readers read the parameters that make a difference to the model.
 var readers = map[string]func(c *conf, value string) error{
@@ -61,6 +63,10 @@ var readers = map[string]func(c *conf, value string) error{
 	"accountingstoragetype": func(c *conf, value string) error {
 		c.options.Accounting = strings.EqualFold(value, "accounting_storage/slurmdbd")
 		return nil
+	},
+	"licenses": func(c *conf, value string) (err error) {
+		c.options.Licenses, err = slurmctl.ParseLicenses(value)
+		return err
 	},
 	"prologflags": func(c *conf, value string) error {
 		c.options.Contain = slices.Contains(strings.Split(strings.ToLower(value), ","), "contain")

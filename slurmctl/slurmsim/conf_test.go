@@ -51,20 +51,21 @@ PartitionName=q Nodes=ALL Default=YES State=DOWN`))
 // is wrong on its line.
 func TestReadConfRefuses(t *testing.T) {
 	const rest = "NodeName=n1\nPartitionName=p Nodes=n1\n"
-	_, err := slurmsim.ReadConf(strings.NewReader("Licenses=a:1\nFrobnicate=1\nInclude other.conf\nTopologyPlugin=topology/tree\nPriorityWeightQOS=5\nSelectTypeParameters=CR_Core_Memory\n" + rest))
+	_, err := slurmsim.ReadConf(strings.NewReader("GresTypes=gpu\nFrobnicate=1\nInclude other.conf\nTopologyPlugin=topology/tree\nPriorityWeightQOS=5\nSelectTypeParameters=CR_Core_Memory\n" + rest))
 	unknown := new(slurmsim.NotModelled)
 	if !errors.As(err, &unknown) {
 		t.Fatalf("got %v", err)
 	}
-	want := []string{"Frobnicate", "Include", "Licenses", "PriorityWeightQOS=5", "SelectTypeParameters=cr_core_memory", "TopologyPlugin=topology/tree"}
+	want := []string{"Frobnicate", "GresTypes", "Include", "PriorityWeightQOS=5", "SelectTypeParameters=cr_core_memory", "TopologyPlugin=topology/tree"}
 	if diff := cmp.Diff(want, unknown.Parameters); diff != "" {
 		t.Errorf("want (-), got (+):\n%s", diff)
 	}
-	if _, err := slurmsim.ReadConf(strings.NewReader("Licenses=a:1\n"+rest), "licenses"); err != nil {
+	if _, err := slurmsim.ReadConf(strings.NewReader("GresTypes=gpu\n"+rest), "grestypes"); err != nil {
 		t.Error(err)
 	}
 	for text, want := range map[string]string{
 		"NodeName=n[1-\nPartitionName=p\n":               "line 1: ",
+		"Licenses=a:0\n" + rest:                          `line 1: Licenses=a:0: "a:0" is no count of a licence`,
 		"KillWait=soon\n" + rest:                         "line 1: KillWait=soon: want a number",
 		"PartitionName=p\n":                              "there is no NodeName line",
 		"NodeName=n1\n":                                  "there is no PartitionName line",

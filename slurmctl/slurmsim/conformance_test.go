@@ -27,6 +27,7 @@ type commands interface {
 	Reservations(context.Context) ([]slurmctl.Reservation, error)
 	Config(context.Context) (slurmctl.Config, error)
 	Topology(context.Context) (slurmctl.Topology, error)
+	Licenses(context.Context) ([]slurmctl.LicenseStock, error)
 	Backfill(context.Context) (bool, time.Time, error)
 	Slurmdbd(context.Context) error
 	UpdateJob(context.Context, slurmctl.JobID, slurmctl.JobUpdate) error
@@ -112,6 +113,7 @@ var sites = []site{
 	}},
 	{"racks", constraintFeatures, rackModel, rackCluster},
 	{"tree", treeFeatures, treeModel, treeCluster},
+	{"licences", licenseFeatures, licenseModel, licenseCluster},
 	{"stepmgr", stepMgrFeatures, stepMgrModel, stepMgrCluster},
 }
 
@@ -248,6 +250,9 @@ func arguments(j slurmsim.Job) []string {
 	}
 	if j.Switches > 0 {
 		add("--switches=%d@%d:%02d", j.Switches, int(j.SwitchWait.Minutes()), int(j.SwitchWait.Seconds())%60)
+	}
+	if j.Licenses != "" {
+		add("--licenses=%s", j.Licenses)
 	}
 	if j.TimeLimit > 0 {
 		add("--time=%d", int(j.TimeLimit.Minutes()))

@@ -22,7 +22,7 @@
 //	                                          the parts of the state
 //	topology                                  switches
 //	timers, cluster, priority                 the whole state, and who looks at it when
-//	choose, limits, limits_text               a job's nodes; the limits of users
+//	choose, limits, limits_text, licenses     a job's nodes; the limits of users
 //	arrays, life, preempt                     how jobs start and end
 //	eligible, start, schedule, slots, backfill
 //	                                          which jobs start
@@ -82,7 +82,8 @@
 // PURGE_COMP; the main scheduler (when a job has left its nodes, batch_sched_delay after any other
 // change, and for the whole queue every sched_interval) and the backfill scheduler with its table
 // of times (bf_interval, bf_window, bf_resolution, bf_max_job_test), both following the source of
-// 22.05; priority/basic and priority/multifactor by age; limits of associations and QOS; preemption
+// 22.05; priority/basic and priority/multifactor by age; limits of associations and QOS;
+// licences, without reservations of them and without bf_licenses; preemption
 // by partition and by QOS, with REQUEUE and CANCEL; job_submit plugins (for submissions and
 // updates, not for hold and release); merges and shrinks with their refusals; time limits, which
 // slurmctld checks every 30 s; completing; requeue; suspension; powering nodes down and up; records
@@ -90,7 +91,7 @@
 //
 // # What is not modelled
 //
-// Licences, fair share and other priority factors, other topologies, gang scheduling, heterogeneous jobs,
+// Fair share and other priority factors, other topologies, gang scheduling, heterogeneous jobs,
 // steps, prologs, federations.
 //
 // # Known differences

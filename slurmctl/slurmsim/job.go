@@ -47,6 +47,7 @@ type Job struct {
 	Switches         int    // --switches: the most leaf switches that it wants to be on; 0 for any number
 	SwitchWait       time.Duration
 	Reservation      string
+	Licenses         string
 	Array            int // tasks, from 1 on; 0 for no array
 	ArrayLimit       int // of them may run at once; 0 for all
 
@@ -105,7 +106,7 @@ func (j *job) whole() bool { return j.Request.CPUs == 0 }
 
 // plain reports whether a pending job waits only for nodes, unless someone changes it.
 func (j *job) plain() bool {
-	return j.Priority > 0 && len(j.Request.After) == 0 && j.Request.Begin.IsZero() && len(j.Parts) == 0 && j.Part.against(j) == ""
+	return j.Priority > 0 && len(j.Request.After) == 0 && j.Request.Begin.IsZero() && len(j.Parts) == 0 && j.Licenses == "" && j.Part.against(j) == ""
 }
 
 // accrues returns since when a job's age counts.

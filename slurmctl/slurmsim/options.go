@@ -17,6 +17,8 @@ type Options struct {
 
 	Topology slurmctl.Topology // of topology/tree, in the order of topology.conf; default: none
 
+	Licenses []slurmctl.License
+
 	Federation string // that the cluster is in
 
 	Partitions []Partition // default "main" with all nodes

@@ -28,13 +28,16 @@ func record(c *Cluster, q Job) (*job, error) {
 		return nil, refusal("Invalid feature specification")
 	}
 	j.Either = wants.Alternatives()
+	if err := checkLicenses(c, q.Licenses); err != nil {
+		return nil, err
+	}
 	if _, err := c.Reservations.open(q.Reservation, q.User); err != nil {
 		return nil, err
 	}
 	j.Job = slurmctl.Job{Name: q.Name, User: q.User.Name, UID: q.User.UID, Account: q.User.Account, QOS: cmp.Or(q.QOS, defaultQOS), Partition: cmp.Or(q.Partition, p.Name), Comment: q.Comment,
 		State: slurmctl.Pending, Reason: "None", NumNodes: q.Nodes, ReqNodes: slices.Clone(q.NodeList), ExcNodes: slices.Clone(q.Exclude),
 		Features: q.Constraint, MinCPUs: max(q.CPUs, 1), Exclusive: q.CPUs == 0, TimeLimit: timeLimit(c, &q, p), SubmitTime: c.second(), StartTime: q.Begin,
-		Reservation: q.Reservation, Nice: q.Nice, ArrayTasks: max(q.Array, 1)}
+		Licenses: q.Licenses, Reservation: q.Reservation, Nice: q.Nice, ArrayTasks: max(q.Array, 1)}
 	j.NumCPUs = q.Nodes * max(q.CPUs, 1)
 	if j.whole() {
 		j.NumCPUs = q.Nodes * c.Nodes[0].CPUs

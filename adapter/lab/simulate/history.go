@@ -194,7 +194,7 @@ func (h *history) watch(_ time.Time, inputs []msg.Input, effects []msg.Effect) {
 		switch e := e.(type) {
 		case msg.Task:
 			switch e.Command.(type) {
-			case msg.Ask, msg.ReadAccrual, msg.ReadLimits, msg.ReadRequest, msg.ReadScript, msg.ReadTimeUsed:
+			case msg.Ask, msg.ReadAccrual, msg.ReadLicenses, msg.ReadLimits, msg.ReadRequest, msg.ReadScript, msg.ReadTimeUsed:
 			default:
 				h.say(e.String())
 			}

@@ -43,7 +43,7 @@ var Parts = []any{
 	// speed-ups
 	malleable.Amdahl(0), malleable.Table(nil),
 	// commands added later
-	msg.Contact{},
+	msg.Contact{}, msg.ReadLicenses{},
 }
 
 // sentinels lists the errors that other errors are compared with. The order is part of the format.

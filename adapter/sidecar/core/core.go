@@ -242,6 +242,7 @@ var settleBy = [state.NumberOfKinds]func(c *state.Core, j *state.Job, p *state.P
 	state.KindRequest:      adopt.SettleRequest,
 	state.KindScript:       adopt.SettleScript,
 	state.KindLimits:       slurm.SettleLimits,
+	state.KindLicenses:     slurm.SettleLicenses,
 	state.KindTimeUsed:     follow.SettleTimeUsed,
 	state.KindLengthen:     hold.SettleLengthen,
 	state.KindEnd:          follow.SettleEnd,

@@ -27,6 +27,7 @@ type Slurm interface {
 	ScriptNode(context.Context, slurmctl.JobID) (string, error)
 	BatchScript(context.Context, slurmctl.JobID) (string, error)
 	Limits(context.Context, slurmctl.Config, ...string) (*slurmctl.Limits, error)
+	Licenses(context.Context) ([]slurmctl.LicenseStock, error)
 	AccrueTimes(context.Context) (map[slurmctl.JobID]time.Time, error)
 	TimeUsed(context.Context, slurmctl.JobID) (time.Duration, error)
 	Backfill(context.Context) (busy bool, ended time.Time, err error)
@@ -196,6 +197,8 @@ func (d *Driver) Run(ctx, polls context.Context, t msg.Task) (result any, err er
 		return read, err
 	case msg.ReadLimits:
 		return resultOf(d.Slurm.Limits(ctx, c.Config))
+	case msg.ReadLicenses:
+		return resultOf(d.Slurm.Licenses(ctx))
 	case msg.ReadAccrual:
 		return resultOf(d.Slurm.AccrueTimes(ctx))
 	case msg.ReadTimeUsed:

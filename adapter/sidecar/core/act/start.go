@@ -20,6 +20,10 @@ import (
 func start(c *state.Core, s *state.Snapshot, j *state.Job) {
 	c.Moves = true // whatever keeps it
 	now := c.Now.Unix()
+	if why := slurm.LicensesInUse(c, s, j); why != "" {
+		j.WaitsFor(state.Saying(state.WhyLicensesAwaited, why))
+		return
+	}
 	held, ok := hold.HoldFor(c, j, 1)
 	if !ok || !c.ReachedSecond(now, held.Start.Unix()) || !hold.Confirmed(c, s, j, now) {
 		if j.WaitsFor(state.Because(state.WhyHeldSoon)); j.Unheld != nil {

@@ -207,6 +207,8 @@ type (
 	// ReadLimits reads the limits of users, accounts, QOS and partitions; the result is a
 	// *slurmctl.Limits.
 	ReadLimits struct{ Config slurmctl.Config }
+	// ReadLicenses reads which licences the cluster has; the result is a []slurmctl.LicenseStock.
+	ReadLicenses struct{}
 	// ReadAccrual reads since when Slurm counts the age of jobs; the result is a
 	// map[slurmctl.JobID]time.Time.
 	ReadAccrual struct{}
@@ -255,6 +257,8 @@ func (ReadRequest) command() {}
 func (ReadScript) command() {}
 
 func (ReadLimits) command() {}
+
+func (ReadLicenses) command() {}
 
 func (ReadAccrual) command() {}
 

@@ -138,6 +138,8 @@ func (c ReadScript) String() string { return fmt.Sprintf("read script of %d", c.
 
 func (ReadLimits) String() string { return "read limits" }
 
+func (ReadLicenses) String() string { return "read licences" }
+
 func (ReadAccrual) String() string { return "read accrual of age" }
 
 func (c ReadTimeUsed) String() string { return fmt.Sprintf("read time used by %d", c.Job) }

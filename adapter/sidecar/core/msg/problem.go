@@ -245,6 +245,7 @@ func (b *ProblemBatch) planSome(o *Occupancy, at *Place, from, to int, shared bo
 	if shared {
 		o.Take(at.Nodes, planned)
 	}
+	o.Licenses.take(at.Pool.Jobs[from:to], planned)
 	all := make([]poolPlan, len(planned))
 	for i, p := range planned {
 		all[i] = poolPlan{p, at.Nodes}
@@ -256,7 +257,7 @@ func (b *ProblemBatch) planSome(o *Occupancy, at *Place, from, to int, shared bo
 func (b *ProblemBatch) fit(o *Occupancy, at *Place, from, to int, with Planner) ([]planner.Planned, error) {
 	return o.Sparing(at.Nodes, b.Rank, func(r Rank) ([]planner.Planned, error) {
 		pool := at.Pool
-		pool.Busy = o.Window(at.Nodes, r)
+		pool.Busy, pool.Licenses = o.Window(at.Nodes, r), o.Licenses.All
 		pool.Jobs = slices.Clone(pool.Jobs[from:to])
 		if r == b.Rank && at.Untouched != nil {
 			pool.Switches = nil // to end no other job comes first
@@ -358,11 +359,27 @@ func (o *Occupancy) Take(nodes []int, planned []planner.Planned) {
 	}
 }
 
+// take marks the licences that planned jobs use.
+func (l *Licenses) take(jobs []planner.PoolJob, planned []planner.Planned) {
+	for j, p := range planned {
+		for _, need := range jobs[j].Licenses {
+			if p.Unfit == "" {
+				of := &l.All[need.License]
+				of.Used = append(of.Used, planner.LicenseUse{Start: p.Start, End: p.End(), Count: need.Count})
+			}
+		}
+	}
+}
+
 // Clone returns an independent copy.
 func (o *Occupancy) Clone() *Occupancy {
 	n := NewOccupancy(len(o.Busy), o.Origin)
 	for i := range o.Busy {
 		n.Busy[i], n.Reserved[i] = slices.Clone(o.Busy[i]), slices.Clone(o.Reserved[i])
+	}
+	n.Licenses.Names, n.Licenses.All = o.Licenses.Names, slices.Clone(o.Licenses.All)
+	for i := range n.Licenses.All {
+		n.Licenses.All[i].Used = slices.Clone(n.Licenses.All[i].Used)
 	}
 	n.Preemption, n.Tenures = o.Preemption, o.Tenures // they do not change any more
 	return n

@@ -18,8 +18,25 @@ type Occupancy struct {
 	Busy     [][]planner.NodeBusy
 	Reserved [][]planner.NodeBusy // by others
 
+	Licenses   Licenses             // those that evolving jobs wait for
 	Preemption *slurmctl.Preemption // nil: no job yields
 	Tenures    [][]Tenure           // of stock jobs, if some may yield
+}
+
+// Licenses holds licences by their positions.
+type Licenses struct {
+	Names []string
+	All   []planner.License
+}
+
+// Needs returns what a job asks for of these licences.
+func (l *Licenses) Needs(asked []slurmctl.License) (needs []planner.LicenseNeed) {
+	for _, a := range asked {
+		if i := slices.Index(l.Names, a.Name); i >= 0 {
+			needs = append(needs, planner.LicenseNeed{License: i, Count: min(a.Count, l.All[i].Total)})
+		}
+	}
+	return needs
 }
 
 func NewOccupancy(nodes int, origin int64) *Occupancy {

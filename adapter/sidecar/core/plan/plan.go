@@ -110,7 +110,16 @@ func candidateOf(c *state.Core, s *state.Snapshot, j *state.Job, now int64, unre
 		dropPlan(c, j, slurm.Nowhere(c, s, j))
 		return slurm.Candidate{}, false
 	}
-	cand := slurm.Candidate{Job: j, Earliest: now, Record: &j.Record, Turn: slurm.Turn{TierOf(c, &j.Record, false), j.Priority}, Nodes: nodes, Choices: choices,
+	licenses, why, known := slurm.LicensesOf(c, j)
+	switch {
+	case why != "":
+		dropPlan(c, j, why)
+		return slurm.Candidate{}, false
+	case !known:
+		j.WaitsFor(state.Because(state.WhyLicensesUnread))
+		return slurm.Candidate{}, false // it keeps its plan
+	}
+	cand := slurm.Candidate{Job: j, Earliest: now, Licenses: licenses, Record: &j.Record, Turn: slurm.Turn{TierOf(c, &j.Record, false), j.Priority}, Nodes: nodes, Choices: choices,
 		Profile: j.Profile, Rank: slurm.RankOf(c, &j.Record)}
 	if mayChoose(j) {
 		if cand.Molds, err = alternatives(c, j); err != nil {
@@ -334,7 +343,7 @@ func pool(c *state.Core, s *state.Snapshot, o *msg.Occupancy, nodes []int, list 
 		one := planner.PoolJob{
 			Job: planner.Job{ID: strconv.Itoa(i), Submit: cand.Earliest - o.Origin,
 				Profile: planner.Pad(cand.Profile, slurm.Margin(c)), ExpandLimit: limit},
-			Driver: driver, Prefer: prefer, Was: was, Limits: limits(c, cand, 0), Others: cand.Job == nil,
+			Driver: driver, Prefer: prefer, Was: was, Licenses: o.Licenses.Needs(cand.Licenses), Limits: limits(c, cand, 0), Others: cand.Job == nil,
 		}
 		one.Leaves, one.Patience = together(c, cand.Job, o.Origin)
 		if cand.Job != nil && cand.Job.Mode.BringsNodes {

@@ -11,6 +11,7 @@ import (
 // ProblemOf returns the problem of a list, with what is certain.
 func ProblemOf(c *state.Core, s *state.Snapshot, o *msg.Occupancy, list []slurm.Candidate) *msg.Problem {
 	now := s.Taken.Unix()
+	slurm.AddLicenses(c, o, s, licensesOf(list))
 	p := &msg.Problem{Jobs: len(list) + len(c.Active), Skew: c.Skew, Margin: slurm.Margin(c), Expand: c.Config.ExpandLimit, Occupied: o, Peaks: peaks(c, s, now), Names: make([]string, len(s.Nodes))}
 	for i, n := range s.Nodes {
 		p.Names[i] = n.Name
@@ -88,6 +89,9 @@ func TakePlans(c *state.Core, in msg.Planned) {
 			}
 			c.StorePlan(j, plan)
 			waitTogether(c, j, p.Waits)
+			if why := slurm.LicensesInUse(c, c.Snapshot, j); why != "" {
+				j.WaitsFor(state.Saying(state.WhyLicensesAwaited, why))
+			}
 			if why := slurm.WaitsForLower(c, c.Snapshot, j); why != "" && j.Reason().Words() == "" {
 				j.WaitsFor(state.Saying(state.WhyWaitsForLower, why))
 			}

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/evoslurm/evoslurm/adapter/sidecar/core/msg"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/slurm"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/state"
 	"github.com/evoslurm/evoslurm/planner"
@@ -17,11 +18,13 @@ type Sets struct {
 	within []int // by set: the one that it has become part of
 	by     map[string][]int
 	s      *state.Snapshot
+
+	licenses msg.Set // that evolving jobs want
 }
 
 // SetsOf returns the sets of nodes that the candidates want.
 func SetsOf(s *state.Snapshot, list []slurm.Candidate) *Sets {
-	t := &Sets{of: make([]int, len(s.Nodes)), by: map[string][]int{}, s: s}
+	t := &Sets{of: make([]int, len(s.Nodes)), by: map[string][]int{}, s: s, licenses: licensesOf(list)}
 	type place struct {
 		first *int
 		n     int
@@ -86,9 +89,38 @@ func (t *Sets) touched(partitions string) []int {
 	return sets
 }
 
+// licensesOf returns the licences that the evolving jobs in a list need.
+func licensesOf(list []slurm.Candidate) msg.Set {
+	all := msg.Set{}
+	for _, cand := range list {
+		if cand.Job != nil {
+			for _, l := range cand.Licenses {
+				all[l.Name] = true
+			}
+		}
+	}
+	return all
+}
+
+// licensesFor returns those licences that a stock job asks for, and that an evolving job wants, for all of its tasks that may run
+// at once.
+func (t *Sets) licensesFor(r *slurmctl.Job) []slurmctl.License {
+	if t == nil || len(t.licenses) == 0 || r.Licenses == "" {
+		return nil
+	}
+	all, _ := slurmctl.ParseLicenses(r.Licenses)
+	var shared []slurmctl.License
+	for _, l := range all {
+		if t.licenses[l.Name] {
+			shared = append(shared, slurmctl.License{Name: l.Name, Count: l.Count * TasksAtOnce(r)})
+		}
+	}
+	return shared
+}
+
 // StockCandidates lists pending stock jobs that Slurm would start before the last of the evolving jobs, the most
-// urgent first: of each of the sets at most stock_jobs, shared as by ShareOut. A job that can have no node of the sets
-// delays no evolving job, and is left out. Without sets (nil), the list has at most stock_jobs jobs in all.
+// urgent first: of each of the sets at most stock_jobs, shared as by ShareOut. A job that can have no node of the sets,
+// and wants none of the licences of evolving jobs, delays none of these, and is left out. Without sets (nil), the list has at most stock_jobs jobs in all.
 func StockCandidates(c *state.Core, s *state.Snapshot, now int64, lowest slurm.Turn, sets *Sets) []slurm.Candidate {
 	waiting := stockBySet(c, s, now, lowest, sets)
 	list := make([]slurm.Candidate, 0, min(c.Config.StockJobs*len(waiting), len(s.Jobs)))
@@ -102,7 +134,7 @@ func StockCandidates(c *state.Core, s *state.Snapshot, now int64, lowest slurm.T
 			}
 			if taken[cand.Record.ID] {
 				count++ // it also wants nodes of another set
-			} else if placed(c, s, &cand) && (sets.wanted(cand.Nodes) || slices.ContainsFunc(cand.Choices, sets.wanted)) {
+			} else if placed(c, s, &cand) && (cand.Licenses != nil || sets.wanted(cand.Nodes) || slices.ContainsFunc(cand.Choices, sets.wanted)) {
 				count++
 				taken[cand.Record.ID] = true
 				list = append(list, cand)
@@ -112,6 +144,9 @@ func StockCandidates(c *state.Core, s *state.Snapshot, now int64, lowest slurm.T
 	slices.SortStableFunc(list, MoreUrgent)
 	return list
 }
+
+// elsewhere stands for the nodes that no evolving job wants.
+const elsewhere = -1
 
 // stockBySet returns the stock jobs that wait and have no later turn than that, by the sets that their partitions have
 // nodes of.
@@ -134,19 +169,23 @@ func stockBySet(c *state.Core, s *state.Snapshot, now int64, lowest slurm.Turn, 
 				continue
 			}
 			earliest = c.Since(now, end)
-		case !slurm.Queues(r):
+		case slurm.Queues(r):
+		case r.Reason != "Licenses" || r.Priority == 0 || sets.licensesFor(r) == nil:
 			continue
 		}
-		touched := sets.touched(r.Partition)
-		if len(touched) == 0 {
+		licenses, touched := sets.licensesFor(r), sets.touched(r.Partition)
+		if len(touched) == 0 && licenses == nil {
 			continue
 		}
 		its := slurm.Turn{TierOf(c, r, true), r.Priority}
 		if its.Compare(lowest) < 0 || c.Owner(r.ID) != nil || IsExpander(c, r) {
 			continue
 		}
+		if len(touched) == 0 {
+			touched = []int{elsewhere}
+		}
 		for _, set := range touched {
-			waiting[set] = append(waiting[set], slurm.Candidate{Record: r, Turn: its, Earliest: earliest})
+			waiting[set] = append(waiting[set], slurm.Candidate{Record: r, Turn: its, Earliest: earliest, Licenses: licenses})
 		}
 	}
 	return waiting

@@ -19,8 +19,9 @@ type Candidate struct {
 	Nodes    []int   // eligible
 	Choices  [][]int // eligible nodes by partition and alternative, if it has several; it gets one of them
 	Profile  planner.Profile
-	Molds    []int // possible alternatives of a moldable job, profile's first; nil: there is no choice
-	Earliest int64 // Unix second
+	Molds    []int              // possible alternatives of a moldable job, profile's first; nil: there is no choice
+	Earliest int64              // Unix second
+	Licenses []slurmctl.License // what must be free when it starts
 	Rank     msg.Rank
 	Exceeds  bool // jobs of its user exceed their steps
 }

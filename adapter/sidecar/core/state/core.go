@@ -80,6 +80,7 @@ type Observed struct {
 
 	ContactAgain time.Time         // when nodes may be contacted again after a failure
 	Rules        RuleBook          // limits of accounts, QOS and partitions
+	Licenses     LicenseBook       // as of when a job last waited for some
 	ParksIn      map[ParksKey]bool // keys of expanders that the site's plugins want parked
 	Power        Power
 }

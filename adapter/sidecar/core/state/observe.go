@@ -28,4 +28,6 @@ type Snapshot struct {
 
 	Switches  *planner.Switches    `codec:"-"` // of all nodes; made on demand, see slurm.SwitchesOf
 	Eligibles map[Wish]Eligibility `codec:"-"` // filled on demand
+
+	LicensesUsed map[string]int `codec:"-"` // made on demand, see slurm.LicensesInUse
 }

@@ -51,6 +51,7 @@ const (
 	KindOpen              // submit.go: open a hold to the user whose process submits an expander
 	KindSubmit            // submit.go: a process of the job submits it; the shell has nothing to do
 	KindUnfold            // arrays.go: give tasks of an array records of their own
+	KindLicenses          // licenses.go: read the numbers of licences
 	NumberOfKinds
 )
 

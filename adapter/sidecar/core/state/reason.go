@@ -94,21 +94,23 @@ const (
 	WhyRequestUnread       // what the job asks for
 	WhyEarlierUnread       // what a job before it asks for
 	WhyLimitsUnread        // the limits of its partitions
+	WhyLicensesUnread      // how many licences the cluster has
 	WhyPartitionUnread     // the limits of the partition that it grows in
 	whyDatabaseNotWritable // nothing happens before it is written to the database
 
 	// The plan.
-	WhyNotPlanned     // text says why it has no plan
-	WhyNotReplanned   // text says why its coming steps have none; job began before it
-	WhyWaitsForLower  // text names the job of lower priority whose end it waits for
-	WhyClaimsConflict // all jobs with claims could end up waiting for each other
-	WhyPlannedFor     // it waits for nodes that are planned for a time; text says why they were planned again
-	WhyPromisedAway   // its nodes were promised to job in the meantime
-	WhyFewSwitches    // it waits for nodes on few switches until a time; nodes holds how many switches
-	WhyRoomUnder      // there may be room again under the limit in text
-	WhyNotStarted     // Slurm did not start it on idle nodes, for the reason in text
-	whyLapsed         // nodes are no longer held for its coming steps; text says why
-	whyOverruns       // its step lasts longer than its profile says
+	WhyNotPlanned      // text says why it has no plan
+	WhyNotReplanned    // text says why its coming steps have none; job began before it
+	WhyWaitsForLower   // text names the job of lower priority whose end it waits for
+	WhyClaimsConflict  // all jobs with claims could end up waiting for each other
+	WhyPlannedFor      // it waits for nodes that are planned for a time; text says why they were planned again
+	WhyPromisedAway    // its nodes were promised to job in the meantime
+	WhyLicensesAwaited // text says which licences are in use
+	WhyFewSwitches     // it waits for nodes on few switches until a time; nodes holds how many switches
+	WhyRoomUnder       // there may be room again under the limit in text
+	WhyNotStarted      // Slurm did not start it on idle nodes, for the reason in text
+	whyLapsed          // nodes are no longer held for its coming steps; text says why
+	whyOverruns        // its step lasts longer than its profile says
 
 	// Nodes and holds.
 	WhyHeldSoon        // its nodes will be held soon
@@ -137,6 +139,7 @@ const (
 var fixedWords = map[ReasonKind]string{
 	WhyRequestUnread:       "its request is being read",
 	WhyLimitsUnread:        "the limits of its partitions are being read",
+	WhyLicensesUnread:      "the licences of the cluster are being read",
 	WhyPartitionUnread:     "the limits of its partition are being read",
 	whyDatabaseNotWritable: "waits for the sidecar's database, which cannot be written at present",
 	WhyClaimsConflict:      Unsafe,

@@ -47,6 +47,13 @@ type RuleBook struct {
 	Took   time.Duration    // how long the read took
 }
 
+// LicenseBook holds the licences of the cluster as last read.
+type LicenseBook struct {
+	Stock []slurmctl.LicenseStock
+	Known bool      // false: not read, or not readable
+	Read  time.Time // when the read began
+}
+
 // Subject returns the subject whose limits count for a Slurm job in a partition.
 func Subject(r *slurmctl.Job, partition string) slurmctl.Subject {
 	return slurmctl.Subject{User: r.User, UID: r.UID, Account: r.Account, QOS: r.QOS, Partition: partition}

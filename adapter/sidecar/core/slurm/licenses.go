@@ -1,0 +1,172 @@
+package slurm
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/evoslurm/evoslurm/adapter/sidecar/core/msg"
+	"github.com/evoslurm/evoslurm/adapter/sidecar/core/state"
+	"github.com/evoslurm/evoslurm/adapter/sidecar/store/row"
+	"github.com/evoslurm/evoslurm/planner"
+	"github.com/evoslurm/evoslurm/slurmctl"
+)
+
+// Slurm starts a job only while the licences that it asks for are free, and counts them until the job ends. Growths ask for none.
+// How many there are is read only while an evolving job waits for some. Who uses them is known from every poll.
+
+// licensesFor is how long the sidecar relies on the numbers of licences.
+const licensesFor = time.Minute
+
+// LicensesOf returns what licences a job asks for, or why it cannot be planned with them. It reports false while the licences
+// of the cluster are not known. If they cannot be read, Slurm alone counts them.
+func LicensesOf(c *state.Core, j *state.Job) (asked []slurmctl.License, why string, known bool) {
+	if j.Record.Licenses == "" {
+		return nil, "", true
+	}
+	asked, err := slurmctl.ParseLicenses(j.Record.Licenses)
+	if err != nil {
+		return nil, err.Error(), true
+	}
+	if at := c.Licenses.Read; at.IsZero() || c.Passed(c.Now, at.Add(licensesFor)) {
+		if c.Work.Room() {
+			c.Ask(nil, "licenses", state.KindLicenses, msg.Task{Command: msg.ReadLicenses{}}, state.Args{Begun: c.Now})
+		}
+		if at.IsZero() {
+			return nil, "", false
+		}
+	}
+	if !c.Licenses.Known {
+		return nil, "", true
+	}
+	if why := slurmctl.LacksLicense(asked, c.Licenses.Stock); why != "" {
+		return nil, "waits for licences: " + why, true
+	}
+	for _, l := range c.Licenses.Stock {
+		if away := stolen(l); away > 0 && countOf(asked, l.Name) > l.Count-away {
+			return nil, fmt.Sprintf("waits for licences: %d of %d of %s are in use outside of this cluster, and it asks for %d", away, l.Count, l.Name, countOf(asked, l.Name)), true
+		}
+	}
+	return asked, "", true
+}
+
+// SettleLicenses records the licences of the cluster.
+func SettleLicenses(c *state.Core, _ *state.Job, p *state.Pending, o msg.Outcome) {
+	if state.Transient(o.Err) {
+		return // again, a little later
+	}
+	read, _ := o.Result.([]slurmctl.LicenseStock)
+	if o.Err != nil {
+		c.Log.WithError(o.Err).Warn("cannot read the licences; Slurm alone counts them")
+	}
+	c.Licenses = state.LicenseBook{Stock: read, Known: o.Err == nil, Read: p.Args.Begun}
+	c.NextCycle = c.Now
+}
+
+// stolen returns how many of a licence nothing in this cluster uses, and no job can have.
+func stolen(l slurmctl.LicenseStock) int { return min(l.Away, l.Count) }
+
+func countOf(list []slurmctl.License, name string) int {
+	for _, l := range list {
+		if l.Name == name {
+			return l.Count
+		}
+	}
+	return 0
+}
+
+// Using returns which licences a job of Slurm has, as far as they can be counted.
+func Using(r *slurmctl.Job) []slurmctl.License {
+	if r.Licenses == "" || len(r.NodeList) == 0 || r.State == slurmctl.Completing || r.Ended() {
+		return nil // Slurm returns them before the nodes
+	}
+	all, _ := slurmctl.ParseLicenses(r.Licenses) // from 25.05 on, a running job shows those that it got of a choice
+	return all
+}
+
+// AddLicenses adds the licences with these names, with their use by jobs that have begun, and by reservations of others.
+func AddLicenses(c *state.Core, o *msg.Occupancy, s *state.Snapshot, names msg.Set) {
+	for _, l := range c.Licenses.Stock {
+		if !names[l.Name] || l.Spread {
+			continue
+		}
+		one := planner.License{Total: l.Count}
+		add := func(from, until int64, n int) {
+			if until != planner.Forever {
+				until -= o.Origin
+			}
+			one.Used = append(one.Used, planner.LicenseUse{Start: max(from-o.Origin, 0), End: until, Count: n})
+		}
+		if n := stolen(l); n > 0 {
+			add(o.Origin, planner.Forever, n)
+		}
+		for i := range s.Jobs {
+			if n := countOf(Using(&s.Jobs[i]), l.Name); n > 0 {
+				add(o.Origin, returns(c, &s.Jobs[i], s.Taken.Unix()), n)
+			}
+		}
+		for _, j := range c.Active {
+			if j.State == row.Starting && j.Record.State == slurmctl.Pending && len(j.Plan) > 0 {
+				asked, _ := slurmctl.ParseLicenses(j.Record.Licenses)
+				if n := countOf(asked, l.Name); n > 0 {
+					add(o.Origin, c.Until(s.Taken.Unix(), j.Plan[len(j.Plan)-1].End)+max(Margin(c), 1), n)
+				}
+			}
+		}
+		for _, name := range state.SortedKeys(s.Reservations) {
+			if r := s.Reservations[name]; countOf(r.Licenses, l.Name) > 0 {
+				add(r.Start.Unix(), r.End.Unix(), countOf(r.Licenses, l.Name))
+			}
+		}
+		o.Licenses.Names = append(o.Licenses.Names, l.Name)
+		o.Licenses.All = append(o.Licenses.All, one)
+	}
+}
+
+// returns returns the Unix second from which the plan can count on the licences of a job that has begun. An evolving job
+// has them until its plan ends.
+func returns(c *state.Core, r *slurmctl.Job, now int64) int64 {
+	j := c.Owner(r.ID)
+	if j == nil || j.BaseID() != r.ID || !j.Runs() || j.Lapsed() || j.Claim > 0 || len(j.Plan) == 0 || len(j.Plan) < len(j.Profile) || j.Mode.StepsAreJobs {
+		return Releases(c, r, now)
+	}
+	return c.Until(now, j.Plan[len(j.Plan)-1].End) + max(Margin(c), 1)
+}
+
+// LicensesInUse returns in words which licences of a queued job are in use at present; "" if it can have all. No nodes are held for
+// such a job: it cannot start on them.
+func LicensesInUse(c *state.Core, s *state.Snapshot, j *state.Job) string {
+	if j.Record.Licenses == "" || !c.Licenses.Known {
+		return ""
+	}
+	asked, err := slurmctl.ParseLicenses(j.Record.Licenses)
+	if err != nil {
+		return ""
+	}
+	used := licensesUsed(c, s)
+	for _, l := range c.Licenses.Stock {
+		if n := countOf(asked, l.Name); n > 0 && !l.Spread && n > l.Count-stolen(l)-used[l.Name] {
+			return fmt.Sprintf("waits for licences: %d of %s are free (Licenses), and it asks for %d", max(l.Count-stolen(l)-used[l.Name], 0), l.Name, n)
+		}
+	}
+	return ""
+}
+
+// licensesUsed counts the licences that are in use or reserved at present.
+func licensesUsed(c *state.Core, s *state.Snapshot) map[string]int {
+	if s.LicensesUsed == nil {
+		s.LicensesUsed = map[string]int{}
+		for i := range s.Jobs {
+			for _, l := range Using(&s.Jobs[i]) {
+				s.LicensesUsed[l.Name] += l.Count
+			}
+		}
+		for _, r := range s.Reservations {
+			for _, l := range r.Licenses {
+				if c.ReachedSecond(s.Taken.Unix(), r.Start.Unix()) && !c.ReachedSecond(s.Taken.Unix(), r.End.Unix()) {
+					s.LicensesUsed[l.Name] += l.Count
+				}
+			}
+		}
+	}
+	return s.LicensesUsed
+}
