@@ -32,9 +32,9 @@ type LicenseStock struct {
 }
 
 // ParseLicenses reads what a user asks for with --licenses, or what squeue shows for it, sorted by name: "foo", "foo:2",
-// "foo@server:2", separated by commas or semicolons. Slurm adds up what is named twice. It takes a count of 0, and up to
-// 22.05 one that its 32 bits cannot hold, for no licence. From 25.05 on, it starts a job on one of several licences ("a|b") or on
-// those of some nodes ("a(n1)"), and counts after "=", too.
+// "foo@server:2", separated by commas or semicolons. Slurm adds up what is named twice. It takes a count of 0 for
+// no licence, and cuts one that its 32 bits cannot hold (24.11: "foo:4294967297" is "foo:1"). From 24.11 on, "=" comes before a
+// count as well; from 25.05 on, a job may want one of several licences ("a|b") or those of some nodes ("a(n1)").
 func ParseLicenses(s string) ([]License, error) {
 	if none(s) {
 		return nil, nil

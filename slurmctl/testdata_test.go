@@ -48,6 +48,7 @@ func TestRecorded(t *testing.T) {
 				nodes, parts, err := parseNodes(table{recorded, len(sinfoLetters)}, read(t, version, "sinfo.txt"))
 				return map[string]any{"Nodes": nodes, "Partitions": parts}, err
 			},
+			"licenses":     func() (any, error) { return parseLicenseStock(read(t, version, "licenses.txt")) },
 			"reservations": func() (any, error) { return parseReservations(read(t, version, "reservations.txt")) },
 			"config": func() (any, error) {
 				c, err := parseConfig(read(t, version, "config.txt"))

@@ -57,6 +57,8 @@ func clusterOptions(o *slurmsim.Options, words []string) error {
 			}
 		case "switches": // lists of nodes, each on a switch below a common one
 			o.Topology, err = switches(strings.Split(value, "/"))
+		case "licenses":
+			o.Licenses, err = slurmctl.ParseLicenses(value)
 		case "enforce":
 			o.Enforce, err = true, nil
 		case "preempt":
@@ -336,6 +338,13 @@ func (h *history) bound(words []string) (err error) {
 	return nil
 }
 
+// licenses [LICENCES]: which licences there are from now on.
+func (h *history) licenses(words []string) error {
+	all, err := slurmctl.ParseLicenses(strings.Join(words, ","))
+	h.s.Cluster.SetLicenses(all...)
+	return err
+}
+
 // reserve NAME NODES for=DURATION [in=DURATION] [flags=] [users=]
 func (h *history) reserve(root *slurmsim.Client, words []string) (err error) {
 	if len(words) < 3 {
@@ -378,7 +387,7 @@ func (h *history) reserve(root *slurmsim.Client, words []string) (err error) {
 
 // asks takes over what else a job asks for.
 func asks(q *slurmsim.Job, o map[string]string) (err error) {
-	q.QOS, q.Constraint = o["qos"], o["constraint"]
+	q.QOS, q.Constraint, q.Licenses = o["qos"], o["constraint"], o["licenses"]
 	if text, given := o["mem"]; given {
 		mem, err := strconv.ParseInt(text, 10, 64)
 		if err != nil {

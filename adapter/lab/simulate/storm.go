@@ -183,6 +183,9 @@ func Storm(seed uint64) string {
 			}
 		}
 	}
+	if seed%5 == 4 {
+		head[1] += g.licensed(rand.New(rand.NewPCG(seed, 53)))
+	}
 	slices.SortStableFunc(g.lines, func(a, b timed) int { return int(a.at - b.at) })
 	for _, l := range g.lines {
 		head = append(head, fmt.Sprintf("%v %s", l.at.Round(time.Millisecond), l.text))
@@ -199,6 +202,22 @@ func Storm(seed uint64) string {
 	}
 	head = append(head, fmt.Sprintf("%v heal", storm), fmt.Sprintf("%v end clean", storm+max(calm, g.work)+g.deaf))
 	return strings.Join(head, "\n") + "\n"
+}
+
+// licensed lets some jobs ask for licences, which vanish for a while, perhaps. It returns the cluster's.
+func (g *storming) licensed(chance *rand.Rand) string {
+	total := 1 + chance.IntN(3)
+	for i, l := range g.lines {
+		if submits := strings.HasPrefix(l.text, "submit "); (submits || strings.HasPrefix(l.text, "stock ")) && chance.IntN(2) == 0 {
+			g.lines[i].text += fmt.Sprintf(" licenses=foo:%d", 1+chance.IntN(total))
+		}
+	}
+	if chance.IntN(3) == 0 {
+		vanish := storm/2 + time.Duration(chance.Int64N(int64(storm/4))) // sbatch would refuse jobs submitted later
+		g.at(vanish, "licenses")
+		g.at(vanish+time.Duration(chance.Int64N(int64(storm/4))), "licenses foo:%d", total)
+	}
+	return fmt.Sprintf(" licenses=foo:%d", total)
 }
 
 // someSwitches puts one to four nodes on each switch.

@@ -54,6 +54,7 @@ func (h *history) words() map[string]doing {
 		"limit":       func(words []string) error { return h.limit(root, words) },
 		"plugin":      h.plugin.set,
 		"bound":       h.bound,
+		"licenses":    h.licenses,
 		"reserve":     func(words []string) error { return h.reserve(root, words) },
 		"unreserve":   named(func(name string) { h.unreserve(root, name) }),
 		"heal": named(func(string) { // what the sidecar's log says of nodes that Slurm has lost

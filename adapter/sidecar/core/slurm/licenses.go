@@ -38,15 +38,27 @@ func LicensesOf(c *state.Core, j *state.Job) (asked []slurmctl.License, why stri
 	if !c.Licenses.Known {
 		return nil, "", true
 	}
-	if why := slurmctl.LacksLicense(asked, c.Licenses.Stock); why != "" {
-		return nil, "waits for licences: " + why, true
-	}
-	for _, l := range c.Licenses.Stock {
-		if away := stolen(l); away > 0 && countOf(asked, l.Name) > l.Count-away {
-			return nil, fmt.Sprintf("waits for licences: %d of %d of %s are in use outside of this cluster, and it asks for %d", away, l.Count, l.Name, countOf(asked, l.Name)), true
-		}
+	if why := lacking(c, asked, nil); why != "" {
+		return nil, why, true
 	}
 	return asked, "", true
+}
+
+// lacking returns in words which of some licences the cluster does not have beside those that are in use; "" if it has all.
+func lacking(c *state.Core, asked []slurmctl.License, used map[string]int) string {
+	if why := slurmctl.LacksLicense(asked, c.Licenses.Stock); why != "" {
+		return "waits for licences: " + why
+	}
+	for _, l := range c.Licenses.Stock {
+		if n, left := countOf(asked, l.Name), l.Count-away(l)-used[l.Name]; !l.Spread && n > max(left, 0) {
+			text := fmt.Sprintf("waits for licences: %d of %d %s are free (Licenses), and it asks for %d", max(left, 0), l.Count, l.Name, n)
+			if l.Away > 0 {
+				text += fmt.Sprintf("; %d are in use outside of this cluster", away(l))
+			}
+			return text
+		}
+	}
+	return ""
 }
 
 // SettleLicenses records the licences of the cluster.
@@ -62,8 +74,8 @@ func SettleLicenses(c *state.Core, _ *state.Job, p *state.Pending, o msg.Outcome
 	c.NextCycle = c.Now
 }
 
-// stolen returns how many of a licence nothing in this cluster uses, and no job can have.
-func stolen(l slurmctl.LicenseStock) int { return min(l.Away, l.Count) }
+// away returns how many of a licence nothing in this cluster uses, and no job can have.
+func away(l slurmctl.LicenseStock) int { return min(l.Away, l.Count) }
 
 func countOf(list []slurmctl.License, name string) int {
 	for _, l := range list {
@@ -96,7 +108,7 @@ func AddLicenses(c *state.Core, o *msg.Occupancy, s *state.Snapshot, names msg.S
 			}
 			one.Used = append(one.Used, planner.LicenseUse{Start: max(from-o.Origin, 0), End: until, Count: n})
 		}
-		if n := stolen(l); n > 0 {
+		if n := away(l); n > 0 {
 			add(o.Origin, planner.Forever, n)
 		}
 		for i := range s.Jobs {
@@ -142,13 +154,7 @@ func LicensesInUse(c *state.Core, s *state.Snapshot, j *state.Job) string {
 	if err != nil {
 		return ""
 	}
-	used := licensesUsed(c, s)
-	for _, l := range c.Licenses.Stock {
-		if n := countOf(asked, l.Name); n > 0 && !l.Spread && n > l.Count-stolen(l)-used[l.Name] {
-			return fmt.Sprintf("waits for licences: %d of %s are free (Licenses), and it asks for %d", max(l.Count-stolen(l)-used[l.Name], 0), l.Name, n)
-		}
-	}
-	return ""
+	return lacking(c, asked, licensesUsed(c, s))
 }
 
 // licensesUsed counts the licences that are in use or reserved at present.
