@@ -9,7 +9,7 @@ import (
 
 // TestReadOnly checks that every method of Slurm that is not known to read only is refused, and reported.
 func TestReadOnly(t *testing.T) {
-	reads := []string{"AccrueTimes", "Backfill", "Calls", "Config", "Federation", "Glance", "Named", "InGroups", "Jobs", "Limits", "LookupUser", "Nodes", "Reservations", "ScriptNode", "Slurmdbd", "TimeUsed", "Topology", "WantsAccount"}
+	reads := []string{"AccrueTimes", "Backfill", "Calls", "Config", "Federation", "Glance", "Named", "InGroups", "Jobs", "Licenses", "Limits", "LookupUser", "Nodes", "Reservations", "ScriptNode", "Slurmdbd", "TimeUsed", "Topology", "WantsAccount"}
 	refused := 0
 	v := reflect.ValueOf(ReadOnly(nil, func(string) { refused++ }))
 	changes := 0

@@ -62,6 +62,18 @@ func TestWanted(t *testing.T) {
 			b.Plans(j, "60-660 n[1-2]", "660-1260 n[1-3]")
 		},
 			"job 1 step 1: n[1-2] 60-10920 for user; job 1 step 2: n3 660-1320 for root"},
+		"it is queued, and its licence is in use": {func(b *statetest.Bench, j *state.Job) {
+			j.State, j.Step, j.Held = row.Queued, 0, nil
+			b.Plans(j, "60-660 n[1-2]", "660-1260 n[1-3]")
+			b.Licenses = state.LicenseBook{Stock: []slurmctl.LicenseStock{{License: slurmctl.License{Name: "foo", Count: 2}}}, Known: true}
+			j.Record.Licenses, b.StockRuns(7, "n6", time.Minute).Licenses = "foo:2", "foo"
+		}, ""},
+		"it is queued, and its licence is free": {func(b *statetest.Bench, j *state.Job) {
+			j.State, j.Step, j.Held = row.Queued, 0, nil
+			b.Plans(j, "3600-4200 n[1-2]", "4200-4800 n[1-3]")
+			b.Licenses = state.LicenseBook{Stock: []slurmctl.LicenseStock{{License: slurmctl.License{Name: "foo", Count: 2}}}, Known: true}
+			j.Record.Licenses, b.StockRuns(7, "n6", time.Minute).Licenses = "foo", "foo"
+		}, "job 1 step 1: n[1-2] 3600-14460 for user"},
 		"it is queued, and a second overdue": {func(b *statetest.Bench, j *state.Job) {
 			j.State, j.Step, j.Held = row.Queued, 0, nil
 			b.Later(time.Second)
@@ -73,6 +85,7 @@ func TestWanted(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := statetest.New(t, 6)
+			b.Snapshot = b.Seen
 			b.Config.HoldAhead, b.Config.Grace = time.Hour, time.Minute
 			b.Config.HoldShares.Job = config.Shares{Reservations: 100, Nodes: 100, NodeHours: 100}
 			j := b.Evolving(1, 1, "2@10m,3@10m,4@10m", 3*time.Hour)
