@@ -25,7 +25,7 @@ func TestMain(m *testing.M) {
 // n[1-2] are in the partition small with a limit of one hour.
 func TestScripts(t *testing.T) {
 	cluster := slurmtest.Start(t, slurmtest.Options{
-		Nodes:     8,
+		Nodes: 8, ExtraConf: "Licenses=foo:2",
 		NodeExtra: map[string]string{"n[1-3]": "Feature=big"},
 		Partitions: []slurmtest.Partition{
 			{Name: "main", Default: true},

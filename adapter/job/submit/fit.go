@@ -36,8 +36,28 @@ func (s site) fit(ctx context.Context, r submission) (submission, error) {
 			return r, err
 		}
 	}
+	if err := s.checkLicenses(ctx, r.options); err != nil {
+		return r, err
+	}
 	r, err = s.checkPlaces(ctx, r, places, nodes)
 	return s.orDoubt(ctx, r, err)
+}
+
+// checkLicenses rejects licences that the cluster does not have, or not as many. Of those, sbatch says only that they are invalid.
+func (s site) checkLicenses(ctx context.Context, l layers) error {
+	o, given := l.last("licenses")
+	asked, err := slurmctl.ParseLicenses(o.Value)
+	if !given || err != nil || len(asked) == 0 {
+		return nil
+	}
+	stock, err := s.cluster.Licenses(ctx)
+	if err != nil {
+		return nil // sbatch reports it
+	}
+	if why := slurmctl.LacksLicense(asked, stock); why != "" {
+		return fmt.Errorf("%s: %s", o, why)
+	}
+	return nil
 }
 
 // orDoubt makes a refusal a doubt if plugins may still move the job to where it is feasible.

@@ -39,7 +39,8 @@ func (c still) Nodes(context.Context) ([]slurmctl.Node, []slurmctl.Partition, er
 func (c still) Config(context.Context) (slurmctl.Config, error) {
 	return slurmctl.Config{Version: c.version, Values: c.values}, nil
 }
-func (still) Cancel(context.Context, ...slurmctl.JobID) error { return nil }
+func (still) Licenses(context.Context) ([]slurmctl.LicenseStock, error) { return nil, nil }
+func (still) Cancel(context.Context, ...slurmctl.JobID) error           { return nil }
 func (still) Glance(context.Context, ...slurmctl.JobID) ([]slurmctl.Job, error) {
 	return nil, nil
 }

@@ -3,13 +3,12 @@ package submit
 import (
 	"fmt"
 	"maps"
-	"math"
 	"slices"
 	"strconv"
 	"strings"
 
-	"github.com/evoslurm/evoslurm/adapter/internal/legible"
 	"github.com/evoslurm/evoslurm/planner"
+	"github.com/evoslurm/evoslurm/slurmctl"
 )
 
 // refusals lists the options that an evolving job cannot have, with the remedy.
@@ -69,24 +68,15 @@ func (l layers) refuse(profile planner.Profile) error {
 	return l.refuseTasks(first)
 }
 
-// mostLicenses is the largest count of a licence.
-const mostLicenses = math.MaxInt32
-
-// refuseLicenses refuses counts of licences that Slurm takes for none: 0, and those that its 32 bits cannot hold
-// (22.05 accepts both). sbatch itself rejects what is no number, and names that it does not know.
+// refuseLicenses refuses counts of licences that Slurm takes for none or cuts, and what a plan cannot count. sbatch itself
+// rejects names that it does not know.
 func (l layers) refuseLicenses() error {
 	o, given := l.last("licenses")
 	if !given {
 		return nil
 	}
-	for one := range strings.FieldsFuncSeq(o.Value, func(r rune) bool { return strings.ContainsRune(",;|", r) }) {
-		name, count, counted := strings.Cut(one, ":")
-		if !counted || strings.Trim(count, "0123456789") != "" || count == "" {
-			continue
-		}
-		if n, err := strconv.ParseUint(count, 10, 64); err != nil || n == 0 || n > mostLicenses {
-			return fmt.Errorf("%s: Slurm would take %q for no licence: give a count from 1 to %d", o, legible.Brief(name+":"+count), mostLicenses)
-		}
+	if _, err := slurmctl.ParseLicenses(o.Value); err != nil {
+		return fmt.Errorf("%s: %w", o, err)
 	}
 	return nil
 }

@@ -51,10 +51,10 @@ func TestOwnClusterNamed(t *testing.T) {
 	}
 }
 
-// TestLicenseCounts checks which counts of licences are refused, since Slurm would take them for none.
+// TestLicenseCounts checks which licences are refused: Slurm would take them for none or for fewer, or no plan can count them.
 func TestLicenseCounts(t *testing.T) {
-	for value, want := range map[string]bool{"foo": true, "foo:1": true, "foo:2,bar:1": true, "foo:2147483647": true, "foo@server:3;bar": true, "foo|bar:2": true,
-		"foo:some": true, "foo:": true, "": true, "foo:0": false, "foo:00": false, "foo:1,bar:0": false, "foo:2147483648": false, "foo:1099511627776": false,
+	for value, want := range map[string]bool{"foo": true, "foo:1": true, "foo:2,bar:1": true, "foo:2147483647": true, "foo@server:3;bar": true, "foo|bar:2": false,
+		"foo:some": false, "foo:": false, "": true, "foo=2": true, "foo(n1)": false, "foo:0": false, "foo:00": false, "foo:1,bar:0": false, "foo:2147483648": false, "foo:1099511627776": false,
 		"foo:99999999999999999999999": false, "a|b:0": false} {
 		l := layers{command: []getopt.Option{{Name: "licenses", Value: value, HasValue: true}}}
 		if err := l.refuse(planner.Profile{{Nodes: 1, Duration: 60}}); (err == nil) != want {

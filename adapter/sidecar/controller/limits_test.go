@@ -80,8 +80,8 @@ func (l *lab) verdict(id uint32, words string) {
 	l.cancel(id)
 }
 
-// TestLicenses checks that a job whose licence a stock job has does not hold nodes while it waits, in both drive modes, that
-// it starts once the licence is free, and that what brings its nodes takes no second licence.
+// TestLicenses checks that a job whose licence a stock job has is planned for that one's end and holds no nodes while it waits, in
+// both drive modes, that it starts once the licence is free and grows in time, and that what brings its nodes takes no licence.
 func TestLicenses(t *testing.T) {
 	t.Parallel()
 	l := newLab(t, slurmtest.Options{Accounting: true, PermitJobExpansion: true, ExtraConf: "Licenses=foo:2"},
@@ -105,11 +105,29 @@ func TestLicenses(t *testing.T) {
 				if err != nil {
 					return err
 				}
-				if !strings.Contains(j.Reason, "Licenses") || len(all) > 0 {
-					return fmt.Errorf("%q, with %d reservations", j.Reason, len(all))
+				r, err := l.record(stock)
+				if err != nil {
+					return err
+				}
+				if !strings.Contains(j.Reason, "1 of 2 foo are free (Licenses), and it asks for 2") || len(j.Plan) == 0 || j.Plan[0].Start.Before(r.EndTime) || len(all) > 0 {
+					return fmt.Errorf("%q, planned %v, with %d reservations", j.Reason, j.Plan, len(all))
 				}
 				return nil
 			})
+			waits := l.sbatch(1, "--nodes=1", "--licenses=foo:2", "--time=1") // behind the job in the queue, and in Slurm's only one
+			l.eventually("Slurm shows why a stock job waits", func() error {
+				if r, err := l.record(waits); err != nil || r.Reason != "Licenses" {
+					return fmt.Errorf("%s (%v)", r.Reason, err)
+				}
+				return nil
+			})
+			l.cancelStock(1, waits)
+			for range 12 { // three seconds of polls
+				time.Sleep(250 * time.Millisecond)
+				if all, err := l.slurm.Reservations(l.ctx()); err != nil || len(all) > 0 {
+					t.Fatalf("%d reservations while the licence is in use (%v)", len(all), err)
+				}
+			}
 			l.cancelStock(1, stock)
 			l.running(id, 1)
 			l.has(l.next(id, 1), 4)
