@@ -29,6 +29,8 @@ var Messages = []any{
 	map[slurmctl.JobID]time.Time(nil), time.Duration(0),
 	// effects added later
 	msg.SaveHold{}, msg.SavePromise{}, msg.SaveDelay{}, msg.SaveGrowDelay{},
+	// results of commands added later
+	[]slurmctl.LicenseStock(nil),
 }
 
 // Parts lists what messages and the core's state hold behind interfaces.
