@@ -4,6 +4,7 @@ import (
 	"context"
 	"net/http"
 	"slices"
+	"time"
 )
 
 // Budget shows the limits on holds, and what is in use of them.
@@ -13,6 +14,26 @@ type Budget struct {
 	MostHolds int           `json:"most_holds"`
 	Use       []BudgetUse   `json:"use"`    // by scope (user, account, partition), name, and partition
 	Delays    []BudgetDelay `json:"delays"` // for operators
+	// What growths on demand took from waiting jobs (grow_delay); for users, what theirs took and which of their jobs wait longer.
+	Growths []BudgetGrowth `json:"growths,omitempty"`
+	Moved   []BudgetMoved  `json:"moved,omitempty"`
+}
+
+// BudgetGrowth shows how much a user's growths on demand took from waiting jobs.
+type BudgetGrowth struct {
+	UID             uint32    `json:"uid"`
+	User            string    `json:"user"` // the number, if no job of the user is known any more
+	NodeSeconds     int64     `json:"node_seconds"`
+	MostNodeSeconds int64     `json:"most_node_seconds"`
+	Until           time.Time `json:"until"` // when this counts no longer, without further growths
+}
+
+// BudgetMoved shows how much later growths on demand make a waiting job.
+type BudgetMoved struct {
+	Job     uint32  `json:"job"`
+	User    string  `json:"user"`
+	Seconds float64 `json:"seconds"`
+	Most    float64 `json:"most"`
 }
 
 // BudgetUse shows what an owner of holds has ahead of time of a partition, and how much it may have.
@@ -55,6 +76,16 @@ func (d *desk) budget(ctx context.Context, r request) (any, error) {
 		if u.Scope == "user" && u.Name == me {
 			own.Use = append(own.Use, u)
 			own.Holds += u.Holds
+		}
+	}
+	for _, g := range b.Growths {
+		if g.UID == r.caller.uid {
+			own.Growths = append(own.Growths, g)
+		}
+	}
+	for _, m := range b.Moved {
+		if m.User == me {
+			own.Moved = append(own.Moved, m)
 		}
 	}
 	return own, nil

@@ -34,7 +34,9 @@ func (s *setter) Access(_ context.Context, uid uint32, q AccessQuery) (Access, e
 func (s *setter) Budget(context.Context) (Budget, error) {
 	return Budget{Limits: []Setting{{Key: "max_holds", Value: "7", By: "ann"}}, Holds: 5, MostHolds: 7, Use: []BudgetUse{
 		{Scope: "user", Name: userName(4002), Holds: 2}, {Scope: "user", Name: "bob", Holds: 3}, {Scope: "account", Name: userName(4002), Holds: 5}},
-		Delays: []BudgetDelay{{Partition: "main", Jobs: 1}}}, nil
+		Delays:  []BudgetDelay{{Partition: "main", Jobs: 1}},
+		Growths: []BudgetGrowth{{UID: 1, NodeSeconds: 5}, {UID: 4002, NodeSeconds: 6}},
+		Moved:   []BudgetMoved{{Job: 8, User: "bob"}, {Job: 9, User: userName(4002)}}}, nil
 }
 
 // TestSettings: requests and answers arrive as they are.
@@ -74,7 +76,8 @@ func TestSettingsRights(t *testing.T) {
 		}
 	}
 	own, err := s.Visitor(&user).Budget(t.Context())
-	if want := (Budget{Limits: []Setting{{Key: "max_holds", Value: "7"}}, Holds: 2, MostHolds: 7, Use: []BudgetUse{{Scope: "user", Name: userName(4002), Holds: 2}}, Delays: []BudgetDelay{}}); err != nil || !cmp.Equal(own, want) {
+	if want := (Budget{Limits: []Setting{{Key: "max_holds", Value: "7"}}, Holds: 2, MostHolds: 7, Use: []BudgetUse{{Scope: "user", Name: userName(4002), Holds: 2}}, Delays: []BudgetDelay{},
+		Growths: []BudgetGrowth{{UID: 4002, NodeSeconds: 6}}, Moved: []BudgetMoved{{Job: 9, User: userName(4002)}}}); err != nil || !cmp.Equal(own, want) {
 		t.Errorf("%v\n%s", err, cmp.Diff(want, own))
 	}
 	for uid, want := range map[*uint32]error{&user: nil, nil: ErrDenied} {

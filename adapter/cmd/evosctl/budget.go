@@ -19,8 +19,9 @@ import (
 
 const budgetHelp = `Show how much evolving jobs may hold ahead of time, and what is in use: reservations
 (max_holds), nodes, and node-hours by user, account, and partition (hold_shares), and how
-long holds may keep stock jobs from starting (max_delay, max_delays). Users see their own
-use.`
+long holds may keep stock jobs from starting (max_delay, max_delays). Show also how much
+growths on demand took from waiting jobs, and how much later these are (grow_delay). Users
+see their own use, and their own waiting jobs.`
 
 const budgetSetHelp = `Change limits on holds at once: max_delay, max_delays, max_holds, and
 hold_shares.SCOPE.SHARE, where SCOPE is job, user, account, or partition, and SHARE is
@@ -124,6 +125,18 @@ func showBudget(w io.Writer, b api.Budget) {
 	}
 	for _, d := range b.Delays {
 		fmt.Fprintf(t, "%s\t%d\t%v\t%v\n", d.Partition, d.Jobs, seconds(d.Longest), seconds(d.Budget))
+	}
+	if len(b.Growths) > 0 {
+		fmt.Fprintln(t, "\nGROWTHS OF\tTOOK NODE-SECONDS\tOF AT MOST\tCOUNTED UNTIL")
+	}
+	for _, g := range b.Growths {
+		fmt.Fprintf(t, "%s\t%d\t%d\t%s\n", g.User, g.NodeSeconds, g.MostNodeSeconds, g.Until.Local().Format(time.DateTime))
+	}
+	if len(b.Moved) > 0 {
+		fmt.Fprintln(t, "\nWAITING JOB\tUSER\tLATER BY\tOF AT MOST")
+	}
+	for _, m := range b.Moved {
+		fmt.Fprintf(t, "%d\t%s\t%v\t%v\n", m.Job, m.User, seconds(m.Seconds), seconds(m.Most))
 	}
 	t.Flush()
 }

@@ -244,8 +244,10 @@ func (b *scripted) ChangeSettings(_ context.Context, r api.SettingsRequest, call
 
 func (b *scripted) Budget(context.Context) (api.Budget, error) {
 	return api.Budget{Limits: []api.Setting{{Key: "max_delay", Value: "30m0s", Configured: "1h0m0s"}}, Holds: 3, MostHolds: 100,
-		Use:    []api.BudgetUse{{Scope: "user", Name: "alice", Partition: "main", Holds: 3, MostHolds: 50, Nodes: 2, MostNodes: 6, NodeHours: 1.25, MostNodeHours: 4}, {Scope: "partition", Partition: "main", Holds: 3, MostHolds: 100}},
-		Delays: []api.BudgetDelay{{Partition: "main", Budget: 1800, Jobs: 2, Longest: 61}}}, nil
+		Use:     []api.BudgetUse{{Scope: "user", Name: "alice", Partition: "main", Holds: 3, MostHolds: 50, Nodes: 2, MostNodes: 6, NodeHours: 1.25, MostNodeHours: 4}, {Scope: "partition", Partition: "main", Holds: 3, MostHolds: 100}},
+		Delays:  []api.BudgetDelay{{Partition: "main", Budget: 1800, Jobs: 2, Longest: 61}},
+		Growths: []api.BudgetGrowth{{UID: 1000, User: "alice", NodeSeconds: 1794, MostNodeSeconds: 4800, Until: time.Date(2026, 1, 2, 3, 4, 5, 0, time.Local)}},
+		Moved:   []api.BudgetMoved{{Job: 9, User: "bob", Seconds: 299, Most: 600}}}, nil
 }
 
 func (b *scripted) CancelHolds(_ context.Context, id uint32, r api.CancelHolds) (api.Cancelled, error) {

@@ -128,6 +128,52 @@ func TestChange(t *testing.T) {
 	}
 }
 
+// TestGrowDelay has an evolving job wait on a real Slurm while another grows on demand: the growth may make it later within
+// grow_delay, and is refused beyond that.
+func TestGrowDelay(t *testing.T) {
+	t.Parallel()
+	l := newLab(t, slurmtest.Options{Accounting: true, PermitJobExpansion: true}, func(c *config.Config) { c.GrowDelay = 10 * time.Minute })
+	took := int64(0) // by the user's growths so far
+	for _, drive := range []drivemode.Mode{drivemode.Merge, drivemode.Companion} {
+		l.run(string(drive), func(l *lab) {
+			id := l.submitSpec(request.Request{Drive: drive}, "2@40m")
+			l.running(id, 1)
+			stock := l.sbatch(1, "--nodes=4", "--exclusive", "--time=6")
+			l.onNodes(stock, 4)
+			waiting := l.submit("6@10m")
+			before := l.planned(waiting).Plan[0].Start
+			words := "and growths may make it 10m0s later (grow_delay)"
+			if a := l.changes(id, api.ChangeRequest{From: 1, Grow: &api.Grow{Nodes: 2, For: 30 * 60}}); a.Accepted || !strings.Contains(a.Why, fmt.Sprintf("with it, job %d would start ", waiting)) || !strings.Contains(a.Why, words) {
+				t.Errorf("a growth beyond the budget: %+v", a)
+			}
+			b, err := l.Budget(l.ctx())
+			if l.must(err); len(b.Moved) > 0 {
+				t.Errorf("the refused growth counts: %+v", b.Moved)
+			}
+			a := l.accepted(id, api.ChangeRequest{From: 1, Grow: &api.Grow{Nodes: 2, For: 10 * 60}})
+			l.has(*a.Has, 4)
+			l.eventually("the granted growth counts", func() error {
+				b, err := l.Budget(l.ctx())
+				if err != nil || len(b.Moved) != 1 || b.Moved[0].Job != waiting || b.Moved[0].Most != 600 || b.Growths[0].NodeSeconds != took+6*int64(b.Moved[0].Seconds) {
+					return fmt.Errorf("%+v, %+v: %v", b.Growths, b.Moved, err)
+				}
+				took = b.Growths[0].NodeSeconds
+				return nil
+			})
+			l.eventually("the waiting job is planned later, within the budget", func() error {
+				later := l.planned(waiting).Plan[0].Start.Sub(before)
+				if later <= time.Minute || later > 10*time.Minute {
+					return fmt.Errorf("it is planned %v later", later)
+				}
+				return nil
+			})
+			l.cancelStock(1, stock)
+			l.end(waiting)
+			l.end(id)
+		})
+	}
+}
+
 // TestOpenTail runs a job whose last step is open, in both drive modes: it has the least there, grows up to the most, and
 // is refused more.
 func TestOpenTail(t *testing.T) {

@@ -6,6 +6,7 @@ import (
 	"github.com/evoslurm/evoslurm/adapter/api"
 	"github.com/evoslurm/evoslurm/adapter/internal/config"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/adopt"
+	"github.com/evoslurm/evoslurm/adapter/sidecar/core/change"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/hold"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/msg"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/state"
@@ -50,8 +51,12 @@ func (c *Core) Cluster() *api.Cluster { return view.Cluster(c.c) }
 // Problem returns the current queue as a problem for any strategy, or nil before the first poll of Slurm.
 func (c *Core) Problem() *msg.Problem { return view.Problem(c.c) }
 
-// Budget returns what holds take of the shares and delay budgets now, without the limits themselves.
-func (c *Core) Budget() api.Budget { return hold.Budget(c.c) }
+// Budget returns what holds and growths take of the shares and delay budgets now, without the limits themselves.
+func (c *Core) Budget() api.Budget {
+	b := hold.Budget(c.c)
+	b.Growths, b.Moved = change.Grown(c.c)
+	return b
+}
 
 // Check returns an error if the jobs or the tasks under way violate an invariant. It is for tests.
 func (c *Core) Check() error { return view.Check(c.c) }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"time"
 
 	"github.com/evoslurm/evoslurm/adapter/api"
@@ -25,25 +26,67 @@ import (
 // shareFor is how long after a user's last growth that made others later the user's share counts.
 const shareFor = time.Hour
 
-// budgetOf returns how many seconds later growths may still make a waiting job.
-func budgetOf(c *state.Core, r *slurmctl.Job, evolving bool) int64 {
+// mostLater returns how many seconds later all growths together may make a waiting job.
+func mostLater(c *state.Core, r *slurmctl.Job, evolving bool) int64 {
 	most := c.Config.GrowDelay
 	if budgets, err := c.Config.Delays(); err == nil && !evolving { // Validate rejects invalid delays before
 		most = min(most, budgets.Of(r.Partition, r.QOS))
 	}
-	if d := c.Delays.Grown[row.GrowDelayOf{ID: uint32(r.ID)}]; d.Since.Equal(c.Wall(r.SubmitTime)) {
-		return max(slurm.Seconds(most)-d.Amount, 0)
-	}
 	return slurm.Seconds(most)
+}
+
+// budgetOf returns how many seconds later growths may still make a waiting job.
+func budgetOf(c *state.Core, r *slurmctl.Job, evolving bool) int64 {
+	most := mostLater(c, r, evolving)
+	if d := c.Delays.Grown[row.GrowDelayOf{ID: uint32(r.ID)}]; d.Since.Equal(c.Wall(r.SubmitTime)) {
+		return max(most-d.Amount, 0)
+	}
+	return most
+}
+
+// share returns how many node-seconds a user's growths may take from waiting jobs within shareFor.
+func share(c *state.Core, s *state.Snapshot) int64 {
+	return slurm.Seconds(c.Config.GrowDelay) * int64(len(s.Nodes))
 }
 
 // shareLeft returns how many node-seconds a user's growths may still take from waiting jobs.
 func shareLeft(c *state.Core, s *state.Snapshot, uid uint32) int64 {
-	most := slurm.Seconds(c.Config.GrowDelay) * int64(len(s.Nodes))
 	if d := c.Delays.Grown[row.GrowDelayOf{User: true, ID: uid}]; !c.Reached(c.Now, d.Since.Add(shareFor)) {
-		return max(most-d.Amount, 0)
+		return max(share(c, s)-d.Amount, 0)
 	}
-	return most
+	return share(c, s)
+}
+
+// Grown returns how much each user's growths took from waiting jobs, and how much later these jobs are, as far as it counts.
+func Grown(c *state.Core) (users []api.BudgetGrowth, jobs []api.BudgetMoved) {
+	if c.Snapshot == nil {
+		return nil, nil
+	}
+	for _, of := range slices.SortedFunc(maps.Keys(c.Delays.Grown), row.GrowDelayOf.Compare) {
+		d := c.Delays.Grown[of]
+		if !counts(c, d) {
+			continue
+		}
+		if r := c.Snapshot.ByID[slurmctl.JobID(of.ID)]; !of.User {
+			jobs = append(jobs, api.BudgetMoved{Job: of.ID, User: r.User, Seconds: float64(d.Amount), Most: float64(mostLater(c, r, c.ByID[r.ID] != nil))})
+			continue
+		}
+		name := strconv.FormatUint(uint64(of.ID), 10)
+		if i := slices.IndexFunc(c.Active, func(j *state.Job) bool { return j.UID == of.ID }); i >= 0 {
+			name = c.Active[i].User
+		}
+		users = append(users, api.BudgetGrowth{UID: of.ID, User: name, NodeSeconds: d.Amount, MostNodeSeconds: share(c, c.Snapshot), Until: c.Wall(d.Since.Add(shareFor))})
+	}
+	return users, jobs
+}
+
+// counts reports whether a row still counts: a user's for shareFor, a job's while it waits.
+func counts(c *state.Core, d row.GrowDelay) bool {
+	if d.User {
+		return !c.Reached(c.Now, d.Since.Add(shareFor))
+	}
+	r := c.Snapshot.ByID[slurmctl.JobID(d.ID)]
+	return r != nil && r.State == slurmctl.Pending && c.Wall(r.SubmitTime).Equal(d.Since)
 }
 
 // postponing has a growth that does not fit beside the waiting jobs fit with some of them later. It returns why it cannot,
@@ -134,12 +177,7 @@ func addTo(c *state.Core, of row.GrowDelayOf, began, since time.Time, amount int
 // forgetGrown drops the rows of jobs that no longer wait, and of users whose share counts no longer.
 func forgetGrown(c *state.Core) {
 	for _, of := range slices.SortedFunc(maps.Keys(c.Delays.Grown), row.GrowDelayOf.Compare) {
-		d := c.Delays.Grown[of]
-		if of.User {
-			if !c.Reached(c.Now, d.Since.Add(shareFor)) {
-				continue
-			}
-		} else if r := c.Snapshot.ByID[slurmctl.JobID(of.ID)]; r != nil && r.State == slurmctl.Pending && c.Wall(r.SubmitTime).Equal(d.Since) {
+		if counts(c, c.Delays.Grown[of]) {
 			continue
 		}
 		delete(c.Delays.Grown, of)

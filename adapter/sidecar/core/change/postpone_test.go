@@ -104,6 +104,7 @@ func TestPostponing(t *testing.T) {
 func TestPostponedBooks(t *testing.T) {
 	b := statetest.New(t, 8)
 	j, r := b.Evolving(1, 1, "2@10m", time.Hour), b.Stock(9, 10, 6, time.Hour)
+	r.User = "bob"
 	saved := func() (all []string) {
 		for _, e := range b.Effects {
 			if s, is := e.(msg.SaveGrowDelay); is {
@@ -113,6 +114,15 @@ func TestPostponedBooks(t *testing.T) {
 		b.Effects = nil
 		return all
 	}
+	shows := func(want string) {
+		t.Helper()
+		users, jobs := Grown(b.Core)
+		if got := fmt.Sprint(users, jobs); got != want {
+			t.Errorf("evosctl budget shows %s, want %s", got, want)
+		}
+	}
+	b.Config.GrowDelay = 10 * time.Minute
+	shows("[] []")
 	for i, want := range []string{"[false 9: 100 true 1000: 600]", "[false 9: 200 true 1000: 1200]"} {
 		bookGrowth(b.Core, j, []msg.Postponed{{Job: 9, Seconds: 100, Nodes: 6}})
 		if got := fmt.Sprint(saved()); got != want {
@@ -120,6 +130,7 @@ func TestPostponedBooks(t *testing.T) {
 		}
 		b.Later(30 * time.Minute)
 	}
+	shows("[{1000 user 1200 4800 2027-01-15 09:30:00 +0000 UTC}] [{9 bob 200 600}]")
 	b.Skew = time.Hour // the clock was set: the job is still the same
 	r.SubmitTime = r.SubmitTime.Add(-time.Hour)
 	if forgetGrown(b.Core); len(saved()) > 0 {
@@ -127,6 +138,7 @@ func TestPostponedBooks(t *testing.T) {
 	}
 	b.Later(30 * time.Minute)
 	r.State = slurmctl.Running
+	shows("[] []")
 	if forgetGrown(b.Core); fmt.Sprint(saved()) != "[false 9: 0 true 1000: 0]" || len(b.Delays.Grown) > 0 {
 		t.Errorf("left: %v", b.Delays.Grown)
 	}
