@@ -593,7 +593,7 @@ type PlanResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// One row for each job, in the order of the request.
 	Start []int64 `protobuf:"zigzag64,1,rep,packed,name=start,proto3" json:"start,omitempty"`
-	// For how long each step's nodes are held, at least its duration, at most that
+	// The time that each step's nodes are held: at least its duration, at most that
 	// times the expand limit; the last step's duration is as it was. A job's steps
 	// follow each other without a gap.
 	StepDuration []int64 `protobuf:"varint,2,rep,packed,name=step_duration,json=stepDuration,proto3" json:"step_duration,omitempty"`
@@ -673,7 +673,7 @@ func (x *PlanResponse) GetChoice() []uint32 {
 	return nil
 }
 
-// Who grows or shrinks, when nodes are free or needed. How many may be given or are to be had,
+// Who grows or shrinks, when nodes are free or needed. How many may be given or returned,
 // within the threshold of the site, is decided before; so a call only grows or only shrinks.
 type ResizeRequest struct {
 	state        protoimpl.MessageState `protogen:"open.v1"`

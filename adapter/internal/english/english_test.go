@@ -24,13 +24,13 @@ var phrases = []struct {
 	pattern *regexp.Regexp
 	instead string
 }{
-	{regexp.MustCompile(`\b(is|are|was|were|be|been) told\b`), "logs, prints, reports, returns, or rejects"},
-	{regexp.MustCompile(`\b(anew|likewise|whoever|in vain|for ever|be it|but for)\b`), "again, also, any, never, forever, except"},
-	{regexp.MustCompile(`\bsave (for|where|that)\b`), "except, unless"},
-	{regexp.MustCompile(`\bof (which|whom)\b`), "a second sentence, or whose"},
-	{regexp.MustCompile(`\b(is|are|was|were) to (be|come|go)\b`), "must, will, or should"},
-	{regexp.MustCompile(`\b(for|by) (so|how) (long|many|much)\b`), "how long, how many, or a noun"},
-	{regexp.MustCompile(`(?m)^\s*// \w+ (is|are) (that|those|what|when|whom?|of|as|for how)\b`), "a verb after the name: returns, holds, reports"},
+	{regexp.MustCompile(`(?i)\b(is|are|was|were|be|been) told\b`), "logs, prints, reports, returns, or rejects"},
+	{regexp.MustCompile(`(?i)\b(anew|likewise|whoever|in vain|for ever|be it|but for)\b`), "again, also, any, never, forever, except"},
+	{regexp.MustCompile(`(?i)\bsave (for|where|that)\b`), "except, unless"},
+	{regexp.MustCompile(`(?i)\bof (which|whom)\b`), "a second sentence, or whose"},
+	{regexp.MustCompile(`(?i)\b(is|are|was|were) to (be|come|go)\b`), "must, will, or should"},
+	{regexp.MustCompile(`(?i)\b(for|by) (so|how) (long|many|much)\b`), "how long, how many, or a noun"},
+	{regexp.MustCompile(`(?im)^\s*// \w+ (is|are) (that|those|what|when|whom?|of|as|for how)\b`), "a verb after the name: returns, holds, reports"},
 	{regexp.MustCompile(`, that (is|are|has|have)\b`), "no comma before a restrictive that"},
 }
 
@@ -109,8 +109,10 @@ func isText(name string) bool {
 	switch filepath.Ext(name) {
 	case ".go":
 		return !strings.HasSuffix(name, ".pb.go")
-	case ".md", ".yaml":
+	case ".md", ".yaml", ".proto", ".service":
 		return true
+	case "":
+		return strings.HasPrefix(name, "contrib/packages/") || strings.HasPrefix(name, ".ci/")
 	case ".1", ".3", ".5", ".8":
 		return strings.HasPrefix(name, "contrib/man/")
 	}

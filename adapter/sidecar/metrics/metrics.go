@@ -110,7 +110,7 @@ func New(source func() Sight) *Metrics {
 		gaveWay:     prometheus.NewCounter(prometheus.CounterOpts{Namespace: "evoslurm", Name: "promises_gave_way_total", Help: "Promises of growths that lapsed for stock jobs which would have started later than max_delay allows."}),
 		promises:    counter("promises_total", "Promises of growths that were decided, by outcome: kept, late by 10 s or more, broken, or not reached by the job.", "outcome"),
 		delayed:     prometheus.NewCounter(prometheus.CounterOpts{Namespace: "evoslurm", Name: "stock_jobs_delayed_total", Help: "Stock jobs that started later because of holds."}),
-		delayedTime: prometheus.NewCounter(prometheus.CounterOpts{Namespace: "evoslurm", Name: "stock_jobs_delayed_seconds_total", Help: "By how much these started later, added up."}),
+		delayedTime: prometheus.NewCounter(prometheus.CounterOpts{Namespace: "evoslurm", Name: "stock_jobs_delayed_seconds_total", Help: "Delays of these jobs, added up."}),
 		planned:     prometheus.NewGauge(prometheus.GaugeOpts{Namespace: "evoslurm", Name: "last_plan_timestamp_seconds", Help: "When the last plan was made; 0: never."}),
 	}
 	m.registry.MustRegister(m, m.cycle, m.commands, m.commandTime, m.events, m.ended, m.growthLate, m.growthWait, m.startLag, m.idleTime, m.gaveWay, m.planned, m.promises, m.delayed, m.delayedTime)

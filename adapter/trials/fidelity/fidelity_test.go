@@ -157,7 +157,7 @@ func (c compared) String() string {
 }
 
 // TestFidelity plays the recorded workloads on the model: every job gets in each of its steps
-// what it got on the real Slurm. By how much the times differ it tells (adapter/BENCHMARKS.md):
+// what it got on the real Slurm. It prints how far the times differ (adapter/BENCHMARKS.md):
 // one run of a real Slurm is not like the next.
 func TestFidelity(t *testing.T) {
 	files, err := filepath.Glob(*recordings + "/*a.json")
