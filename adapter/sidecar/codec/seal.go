@@ -22,7 +22,7 @@ func Heading(what, version, format string) string {
 	}, version), format)
 }
 
-// What is wrong with sealed bytes. Whoever opens them says what to do about it.
+// What is wrong with sealed bytes. Their reader says what to do about it.
 var (
 	ErrForeign  = errors.New("this is no such file of evoslurmd")
 	ErrTampered = errors.New("it was changed after it was written, or is damaged: its checksum does not fit")

@@ -136,22 +136,17 @@ func OfferShown(c *state.Core, o refit.Offer) api.Offer {
 // TakeAnswer processes an application's answer to an offer. It reports false while an accepted change is in
 // progress.
 func TakeAnswer(c *state.Core, k *state.OpenCall) bool {
-	reply := func(a api.Answer, err error) bool {
-		a.Ready = err == nil
-		c.Emit(msg.Reply{ID: k.ID, Answer: &a, Err: err})
-		return true
-	}
 	j, err := follow.Callee(c, k.Job)
 	if err != nil {
-		return reply(api.Answer{}, err)
+		return replyAnswer(c, k, api.Answer{}, err)
 	}
 	k.Of = j
-	conflict := func(format string, args ...any) bool {
-		return reply(api.Answer{}, api.Errorf(api.ErrConflict, "offer %d: %s", k.Answer.Offer, fmt.Sprintf(format, args...)))
+	conflict := func(why string) bool {
+		return replyAnswer(c, k, api.Answer{}, api.Errorf(api.ErrConflict, "offer %d: %s", k.Answer.Offer, why))
 	}
 	i := slices.IndexFunc(j.Offers, func(o row.Offer) bool { return o.ID == k.Answer.Offer })
 	if i < 0 {
-		return conflict("%s has no such offer any more", state.JobNumber(j.SlurmID))
+		return conflict(state.JobNumber(j.SlurmID) + " has no such offer any more")
 	}
 	o := refit.Offer(j.Offers[i])
 	a := api.Answer{Job: j.SlurmID, Offer: o.ID, Kind: o.Kind, Accepted: o.Accepted, Note: o.Note}
@@ -159,44 +154,78 @@ func TakeAnswer(c *state.Core, k *state.OpenCall) bool {
 	case o.State == refit.OfferDone && !o.Enforced:
 		has := Allocation(c, j)
 		a.Has = &has
-		return reply(a, nil)
+		return replyAnswer(c, k, a, nil)
 	case o.State == refit.OfferDeclined:
-		return reply(a, nil)
-	case o.State == refit.OfferFailed:
-		return conflict("the job keeps what it has: %s", o.Note)
-	case o.Enforced:
-		return conflict("%s were taken from the job: %s", slurmctl.CompressNodes(o.WantedAtEnd()), o.Note)
-	case o.Over():
-		return conflict("it is over: %s", o.Note)
+		return replyAnswer(c, k, a, nil)
+	}
+	if why := closed(c, j, i, k.Answer.Accept); why != "" {
+		return conflict(why)
+	}
+	switch {
 	case o.State == refit.OfferAccepted:
 		return false
-	case o.Grows() && k.Answer.Accept > 0 && withdrawDenied(c, j):
-		return conflict("it is over: %s", refit.Offer(j.Offers[i]).Note)
+	case k.Answer.Accept == 0:
+		return decline(c, k, j, o, a)
+	}
+	if err := follow.MayNotGrow(j, k); err != nil && o.Grows() {
+		return replyAnswer(c, k, api.Answer{}, err)
+	}
+	if err := accept(c, k, j, o); err != nil {
+		return replyAnswer(c, k, a, err)
+	}
+	return false
+}
+
+// replyAnswer answers a call with what came of its answer to an offer.
+func replyAnswer(c *state.Core, k *state.OpenCall, a api.Answer, err error) bool {
+	a.Ready = err == nil
+	c.Emit(msg.Reply{ID: k.ID, Answer: &a, Err: err})
+	return true
+}
+
+// closed returns why an offer cannot be answered any more, or "". An application that accepts nodes may have lost the right to them.
+func closed(c *state.Core, j *state.Job, i, nodes int) string {
+	o := refit.Offer(j.Offers[i])
+	switch {
+	case o.State == refit.OfferFailed:
+		return "the job keeps what it has: " + o.Note
+	case o.Enforced:
+		return fmt.Sprintf("%s were taken from the job: %s", slurmctl.CompressNodes(o.WantedAtEnd()), o.Note)
+	case o.Over():
+		return "it is over: " + o.Note
+	case o.State == refit.OfferAccepted:
+		return ""
+	case o.Grows() && nodes > 0 && withdrawDenied(c, j):
+		return "it is over: " + j.Offers[i].Note
 	case j.State != row.Running:
-		return conflict("the step has ended")
+		return "the step has ended"
 	}
-	if k.Answer.Accept == 0 && o.Mandatory {
-		if o.Note == "" {
-			o.Note = "declined"
-			c.Event(j, "offer declined", map[string]any{"kind": o.Kind, "nodes": o.Nodes, "list": slurmctl.CompressNodes(o.Wanted()), "why": "it is mandatory"})
-			refit.ChangeOffer(c, j, o)
-		}
-		a.Note = fmt.Sprintf("it is mandatory: %s are taken from the job at %s", slurmctl.CompressNodes(o.Wanted()), state.ClockText(c, time.Unix(o.Deadline, 0)))
-		return reply(a, nil)
-	}
-	if err := follow.MayNotGrow(j, k); err != nil && o.Grows() && k.Answer.Accept > 0 {
-		return reply(api.Answer{}, err)
-	}
-	if k.Answer.Accept == 0 {
+	return ""
+}
+
+// decline takes over that an application declines an offer, and answers it.
+func decline(c *state.Core, k *state.OpenCall, j *state.Job, o refit.Offer, a api.Answer) bool {
+	if !o.Mandatory {
 		refit.CloseOffer(c, j, refit.OfferDeclined, "declined")
-		return reply(a, nil)
+		return replyAnswer(c, k, a, nil)
 	}
-	err = acceptable(c, j, &o, k.Answer.Accept)
+	if o.Note == "" {
+		o.Note = "declined"
+		c.Event(j, "offer declined", map[string]any{"kind": o.Kind, "nodes": o.Nodes, "list": slurmctl.CompressNodes(o.Wanted()), "why": "it is mandatory"})
+		refit.ChangeOffer(c, j, o)
+	}
+	a.Note = fmt.Sprintf("it is mandatory: %s are taken from the job at %s", slurmctl.CompressNodes(o.Wanted()), state.ClockText(c, time.Unix(o.Deadline, 0)))
+	return replyAnswer(c, k, a, nil)
+}
+
+// accept takes over that an application accepts an offer, or returns why it cannot.
+func accept(c *state.Core, k *state.OpenCall, j *state.Job, o refit.Offer) error {
+	err := acceptable(c, j, &o, k.Answer.Accept)
 	if err == nil {
 		o.Back, err = promised(c, j, &o, k.Answer.Until)
 	}
 	if err != nil {
-		return reply(a, err)
+		return err
 	}
 	o.State, o.Accepted, o.Answered, o.Note = refit.OfferAccepted, k.Answer.Accept, c.Now.Unix(), ""
 	detail := map[string]any{"kind": o.Kind, "nodes": o.Accepted, "list": slurmctl.CompressNodes(o.Wanted())}
@@ -205,7 +234,7 @@ func TakeAnswer(c *state.Core, k *state.OpenCall) bool {
 	}
 	c.Event(j, "offer accepted", detail)
 	refit.ChangeOffer(c, j, o)
-	return false
+	return nil
 }
 
 // promised returns the Unix second by which an application gives back what it accepts, 0 if it does not say, or why

@@ -40,9 +40,7 @@ func (a *Adopted) Believed() { a.Doubtful = false }
 // SawMark records whether the job has the mark of one that was let go.
 func (a *Adopted) SawMark(marked bool) { a.Unmarked = a.Unmarked || !marked }
 
-// parts lists the Slurm jobs of the job.
-func (j *Job) parts() []row.Part { return j.PartsBy(slurmctl.CompressNodes) }
-
+// PartsBy lists the Slurm jobs of the job, with node lists as `text` writes them.
 func (j *Job) PartsBy(text func([]string) string) []row.Part {
 	var rows []row.Part
 	for i, id := range j.Chain {

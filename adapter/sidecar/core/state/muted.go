@@ -25,16 +25,16 @@ type Told struct {
 
 // told returns where events of a kind count, or nil if all are written. A user can cause without end those of requests,
 // and those of jobs that Slurm does not start, that keep their nodes, fail, are late, or have others in their holds. The last event of each stays.
-func (j *Job) told(kind string) *Told {
+func (v *Shown) told(kind string) *Told {
 	switch kind {
 	case "change refused", "changed":
-		return &j.Asking
+		return &v.Asking
 	case "parked again", "nodes left alone", "limit raised", "intruder":
-		return &j.Trouble
+		return &v.Trouble
 	case "failed":
-		return &j.Tries
+		return &v.Tries
 	case "delayed":
-		return &j.Delays
+		return &v.Delays
 	}
 	return nil
 }
