@@ -45,17 +45,15 @@ func (s site) fit(ctx context.Context, r submission) (submission, error) {
 
 // checkLicenses rejects licences that the cluster does not have, or not as many. Of those, sbatch says only that they are invalid.
 func (s site) checkLicenses(ctx context.Context, l layers) error {
-	o, given := l.last("licenses")
+	o, _ := l.last("licenses")
 	asked, err := slurmctl.ParseLicenses(o.Value)
-	if !given || err != nil || len(asked) == 0 {
-		return nil
+	if err != nil || len(asked) == 0 {
+		return err
 	}
-	stock, err := s.cluster.Licenses(ctx)
-	if err != nil {
-		return nil // sbatch reports it
-	}
-	if why := slurmctl.LacksLicense(asked, stock); why != "" {
-		return fmt.Errorf("%s: %s", o, why)
+	if stock, err := s.cluster.Licenses(ctx); err == nil { // else sbatch reports it
+		if why := slurmctl.LacksLicense(asked, stock); why != "" {
+			return fmt.Errorf("%s: %s", o, why)
+		}
 	}
 	return nil
 }

@@ -89,13 +89,18 @@ func TakePlans(c *state.Core, in msg.Planned) {
 			}
 			c.StorePlan(j, plan)
 			waitTogether(c, j, p.Waits)
-			if why := slurm.LicensesInUse(c, c.Snapshot, j); why != "" {
-				j.WaitsFor(state.Saying(state.WhyLicensesAwaited, why))
-			}
+			awaitLicenses(c, j)
 			if why := slurm.WaitsForLower(c, c.Snapshot, j); why != "" && j.Reason().Words() == "" {
 				j.WaitsFor(state.Saying(state.WhyWaitsForLower, why))
 			}
 		}
+	}
+}
+
+// awaitLicenses says which licences a planned job waits for.
+func awaitLicenses(c *state.Core, j *state.Job) {
+	if why := slurm.LicensesInUse(c, c.Snapshot, j); why != "" {
+		j.WaitsFor(state.Saying(state.WhyLicensesAwaited, why))
 	}
 }
 

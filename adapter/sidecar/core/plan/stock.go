@@ -145,6 +145,20 @@ func StockCandidates(c *state.Core, s *state.Snapshot, now int64, lowest slurm.T
 	return list
 }
 
+// awaits reports whether a stock job waits for licences that an evolving job wants.
+func (t *Sets) awaits(r *slurmctl.Job) bool {
+	return r.Reason == "Licenses" && r.Priority > 0 && t.licensesFor(r) != nil
+}
+
+// competes returns the sets that a stock job's partitions have nodes of. One that only wants the licences of evolving jobs is elsewhere.
+func (t *Sets) competes(r *slurmctl.Job) []int {
+	touched := t.touched(r.Partition)
+	if len(touched) == 0 && t.licensesFor(r) != nil {
+		return []int{elsewhere}
+	}
+	return touched
+}
+
 // elsewhere stands for the nodes that no evolving job wants.
 const elsewhere = -1
 
@@ -169,20 +183,16 @@ func stockBySet(c *state.Core, s *state.Snapshot, now int64, lowest slurm.Turn, 
 				continue
 			}
 			earliest = c.Since(now, end)
-		case slurm.Queues(r):
-		case r.Reason != "Licenses" || r.Priority == 0 || sets.licensesFor(r) == nil:
+		case !slurm.Queues(r) && !sets.awaits(r):
 			continue
 		}
-		licenses, touched := sets.licensesFor(r), sets.touched(r.Partition)
-		if len(touched) == 0 && licenses == nil {
+		licenses, touched := sets.licensesFor(r), sets.competes(r)
+		if len(touched) == 0 {
 			continue
 		}
 		its := slurm.Turn{TierOf(c, r, true), r.Priority}
 		if its.Compare(lowest) < 0 || c.Owner(r.ID) != nil || IsExpander(c, r) {
 			continue
-		}
-		if len(touched) == 0 {
-			touched = []int{elsewhere}
 		}
 		for _, set := range touched {
 			waiting[set] = append(waiting[set], slurm.Candidate{Record: r, Turn: its, Earliest: earliest, Licenses: licenses})
