@@ -48,10 +48,11 @@ func Follow(c *state.Core) {
 }
 
 // Leaving lists the nodes that the job should give back when its current step ends, the first of them first: those that no
-// component needs in the next step. It returns nil for a job without components, or if no node leaves.
+// component needs in the next step. It returns nil for a job without components, if no node leaves, or if the job can only
+// give back whole companions: then the newest go, and components get nodes of the older ones.
 func Leaving(j *state.Job) []string {
 	has := Present(j)
-	if has == nil || j.Last() {
+	if has == nil || j.Last() || !j.Mode.ResizesInPart {
 		return nil
 	}
 	leave := len(j.Nodes()) - j.Profile[j.Step].Nodes
