@@ -145,6 +145,11 @@ func StockCandidates(c *state.Core, s *state.Snapshot, now int64, lowest slurm.T
 	return list
 }
 
+// throttled reports whether a stock job of an array that is at its throttle counts.
+func (t *Sets) throttled(r *slurmctl.Job) bool {
+	return t != nil && r.Reason == "JobArrayTaskLimit" && r.Priority > 0
+}
+
 // awaits reports whether a stock job waits for licences that an evolving job wants.
 func (t *Sets) awaits(r *slurmctl.Job) bool {
 	return r.Reason == "Licenses" && r.Priority > 0 && t.licensesFor(r) != nil
@@ -173,7 +178,7 @@ func stockBySet(c *state.Core, s *state.Snapshot, now int64, lowest slurm.Turn, 
 			continue
 		}
 		earliest := now
-		switch throttled := sets != nil && r.Reason == "JobArrayTaskLimit" && r.Priority > 0; {
+		switch throttled := sets.throttled(r); {
 		case throttled:
 			if ends == nil {
 				ends = taskEnds(s)
