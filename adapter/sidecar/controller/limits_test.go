@@ -96,24 +96,7 @@ func TestLicenses(t *testing.T) {
 				return nil
 			})
 			id := l.submitSpec(request.Request{Drive: drive}, "2@1m,4@1m", "--licenses=foo:2")
-			l.eventually("the job waits for its licence and holds nothing", func() error {
-				j, err := l.Job(l.ctx(), id)
-				if err != nil {
-					return err
-				}
-				all, err := l.slurm.Reservations(l.ctx())
-				if err != nil {
-					return err
-				}
-				r, err := l.record(stock)
-				if err != nil {
-					return err
-				}
-				if !strings.Contains(j.Reason, "1 of 2 foo are free (Licenses), and it asks for 2") || len(j.Plan) == 0 || j.Plan[0].Start.Before(r.EndTime) || len(all) > 0 {
-					return fmt.Errorf("%q, planned %v, with %d reservations", j.Reason, j.Plan, len(all))
-				}
-				return nil
-			})
+			l.eventually("the job waits for its licence and holds nothing", func() error { return l.awaitsLicence(id, stock) })
 			waits := l.sbatch(1, "--nodes=1", "--licenses=foo:2", "--time=1") // behind the job in the queue, and in Slurm's only one
 			l.eventually("Slurm shows why a stock job waits", func() error {
 				if r, err := l.record(waits); err != nil || r.Reason != "Licenses" {
@@ -138,4 +121,24 @@ func TestLicenses(t *testing.T) {
 			l.end(id)
 		})
 	}
+}
+
+// awaitsLicence reports whether an evolving job waits for the licence of a stock job, planned for that one's end, without holds.
+func (l *lab) awaitsLicence(id, stock uint32) error {
+	j, err := l.Job(l.ctx(), id)
+	if err != nil {
+		return err
+	}
+	all, err := l.slurm.Reservations(l.ctx())
+	if err != nil {
+		return err
+	}
+	r, err := l.record(stock)
+	if err != nil {
+		return err
+	}
+	if !strings.Contains(j.Reason, "1 of 2 foo are free (Licenses), and it asks for 2") || len(j.Plan) == 0 || j.Plan[0].Start.Before(r.EndTime) || len(all) > 0 {
+		return fmt.Errorf("%q, planned %v, with %d reservations", j.Reason, j.Plan, len(all))
+	}
+	return nil
 }
