@@ -207,15 +207,21 @@ func Storm(seed uint64) string {
 // licensed lets some jobs ask for licences, which vanish for a while, perhaps. It returns the cluster's.
 func (g *storming) licensed(chance *rand.Rand) string {
 	total := 1 + chance.IntN(3)
+	vanish, back := storm, storm
+	if chance.IntN(3) == 0 {
+		vanish = storm/2 + time.Duration(chance.Int64N(int64(storm/4)))
+		back = vanish + time.Duration(chance.Int64N(int64(storm/4)))
+	}
 	for i, l := range g.lines {
-		if submits := strings.HasPrefix(l.text, "submit "); (submits || strings.HasPrefix(l.text, "stock ")) && chance.IntN(2) == 0 {
+		submits := strings.HasPrefix(l.text, "submit ") || strings.HasPrefix(l.text, "stock ")
+		refused := vanish <= l.at && l.at < back // by sbatch
+		if submits && !refused && chance.IntN(2) == 0 {
 			g.lines[i].text += fmt.Sprintf(" licenses=foo:%d", 1+chance.IntN(total))
 		}
 	}
-	if chance.IntN(3) == 0 {
-		vanish := storm/2 + time.Duration(chance.Int64N(int64(storm/4))) // sbatch would refuse jobs submitted later
+	if vanish < storm {
 		g.at(vanish, "licenses")
-		g.at(vanish+time.Duration(chance.Int64N(int64(storm/4))), "licenses foo:%d", total)
+		g.at(back, "licenses foo:%d", total)
 	}
 	return fmt.Sprintf(" licenses=foo:%d", total)
 }
