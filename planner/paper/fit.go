@@ -12,6 +12,7 @@ type FitOptions struct {
 	NotBefore int64               // earliest start, seconds
 	Limit     profile.ExpandLimit // for every step except the last; 0 means 1
 	Compact   bool                // place again from the right, to start later and waste less
+	Early     bool                // expand the first step, rather than delay it; not with Compact
 
 	// Fixed means that the job already runs and holds the nodes of its first step (res does not
 	// count them). It starts exactly at NotBefore.
@@ -26,7 +27,7 @@ type FitOptions struct {
 // Fit delays and expands the requested EP p over the resource EP res so that at no time more than
 // capacity nodes are in use (paper, section 4.2). It returns the earliest possible completion.
 // Without Compact, every step also starts as early as in any valid placement, except the first,
-// which is delayed rather than expanded (unless Fixed). With Compact, the completion is the same,
+// which is delayed rather than expanded (unless Fixed or Early). With Compact, the completion is the same,
 // every step starts as late as possible, and no more node-seconds are wasted than without. It
 // returns false if the job fits nowhere.
 //
@@ -173,7 +174,7 @@ func (f *fitter) earliest(res occupancy, capacity int, p profile.Profile, o FitO
 	if !f.place(0, res, capacity, p, o) {
 		return false
 	}
-	if starts := f.starts; len(p) > 1 && !o.Fixed {
+	if starts := f.starts; len(p) > 1 && !o.Fixed && !o.Early {
 		starts[0] = starts[1] - p[0].Duration // lines 18–20: delayed, not expanded
 	}
 	return true
