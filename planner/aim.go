@@ -30,12 +30,15 @@ func (a Aim) String() string {
 	return ""
 }
 
+// Option returns the option of evosbatch that asks for an aim.
+func (a Aim) Option() string { return "--prefer-" + a.String() }
+
 // ParseAim reads the name of an aim.
 func ParseAim(text string) (Aim, error) {
 	if at := slices.Index(Aims(), text); at >= 0 {
 		return Aim(at + 1), nil
 	}
-	return NoAim, fmt.Errorf("unknown preference %.20q: there are %s", text, strings.Join(Aims(), ", "))
+	return NoAim, fmt.Errorf("unknown aim %.20q: there are %s", text, strings.Join(Aims(), ", "))
 }
 
 // aimStarts bounds the starts that are tried for a job.
@@ -43,7 +46,7 @@ const aimStarts = 8
 
 // Aim places the only job of a pool again, which waits and has no alternatives, by an aim. What else has the pool's nodes
 // is Busy or Reserved, and stays where it is. The job starts at second `until` at the latest. If its cost is then lower than
-// as planned, Aim returns the new placement and true. It takes as long as up to aimStarts plans.
+// as planned, or it starts earlier at the same cost, Aim returns the new placement and true. It takes as long as up to aimStarts plans.
 func (p Pool) Aim(aim Aim, planned Planned, until int64) (best Planned, found bool, err error) {
 	best = planned
 	job, least := p.Jobs[0], p.AimCost(aim, planned)
@@ -56,7 +59,7 @@ func (p Pool) Aim(aim Aim, planned Planned, until int64) (best Planned, found bo
 		if got, err = at.Plan(aiming{FitOptions{Early: aim == AimStart, Compact: aim != AimStart}}); err != nil || got[0].Unfit != "" || got[0].Start > until {
 			return
 		}
-		if cost := p.AimCost(aim, got[0]); cost < least {
+		if cost := p.AimCost(aim, got[0]); cost < least || cost == least && got[0].Start < best.Start {
 			best, least, found = got[0], cost, true
 		}
 	}
@@ -70,7 +73,7 @@ func (p Pool) Aim(aim Aim, planned Planned, until int64) (best Planned, found bo
 		}
 	}
 	for _, start := range p.aimStarts(until) {
-		if err != nil || least <= p.leastCost(aim) {
+		if err != nil || least <= p.leastCost(aim) && best.Start <= start {
 			break
 		}
 		try(start, job.ExpandLimit)
@@ -124,6 +127,14 @@ func (p Pool) aimStarts(until int64) []int64 {
 	slices.Sort(starts)
 	starts = slices.Compact(starts)
 	return starts[:min(len(starts), aimStarts)]
+}
+
+// AimDiffers returns the second after which Aim may find another placement although only time has passed, or Forever.
+func (p Pool) AimDiffers(until int64) int64 {
+	if starts := p.aimStarts(until); len(starts) > 1 {
+		return starts[1]
+	}
+	return Forever
 }
 
 // aiming is a strategy that fits the jobs in its own way.

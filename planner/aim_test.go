@@ -116,7 +116,7 @@ func checkAim(t *testing.T, p Pool, aim Aim, planned Planned) bool {
 		}
 		least, valid = min(least, cost), valid || same
 	})
-	if !valid || is > p.AimCost(aim, planned) || found != (is < p.AimCost(aim, planned)) {
+	if !valid || is > p.AimCost(aim, planned) || found != (is < p.AimCost(aim, planned) || best.Start < planned.Start) {
 		t.Fatalf("%v: %+v\n became %+v", aim, planned, best)
 	}
 	if is != least {
@@ -167,7 +167,7 @@ func TestAimMovesNobody(t *testing.T) {
 			}
 			again, _, _ := alone.Aim(aim, all[i], until)
 			was, is := alone.AimCost(aim, all[i]), alone.AimCost(aim, best)
-			if found && is >= was || !found && !cmp.Equal(best, all[i]) || best.Start > until || best.Start < job.Submit || !cmp.Equal(again, best) {
+			if found && (is > was || is == was && best.Start >= all[i].Start) || !found && !cmp.Equal(best, all[i]) || best.Start > until || best.Start < job.Submit || !cmp.Equal(again, best) {
 				t.Fatalf("%v until %d: %+v\n became %+v (%d, %d)", aim, until, all[i], best, was, is)
 			}
 			if all[i] = best; !found {

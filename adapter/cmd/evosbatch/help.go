@@ -48,6 +48,10 @@ Options of evosbatch:
                               EVO_STEP and EVO_STEPS) (default: the site's)
       --max-nodes=N           a claim: with evosctl grow, the job may have up to N
                               nodes, and gets them in finite time
+      --prefer-start, --prefer-waste, --prefer-near
+                              what the job wants of its own placement: the earliest
+                              start, the fewest node-seconds idle, or the fewest
+                              switches. It may wait for that, and moves no other job
       --on-grow=CMD, --on-shrink=CMD, --on-step=CMD
                               commands that evosctl next runs in the job: after nodes
                               have come, before nodes leave, after a step has begun

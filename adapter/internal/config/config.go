@@ -59,6 +59,9 @@ type Config struct {
 
 	GrowDelay time.Duration `mapstructure:"grow_delay"` // how much later growths on demand may make a waiting job start, in all
 
+	AllowPrefer []string      `mapstructure:"allow_prefer"` // which of planner.Aims users may ask for
+	PreferWait  time.Duration `mapstructure:"prefer_wait"`  // how much later than it could a job may start for that
+
 	Retention time.Duration `mapstructure:"retention"` // how long records of the past are kept; 0 for as long as the database
 
 	GiveUp   time.Duration `mapstructure:"give_up"`  // how long a growth that fails is tried
@@ -287,6 +290,8 @@ func Default() Config {
 		},
 		MaxDelay:      time.Hour,
 		MaxDelays:     []string{},
+		AllowPrefer:   planner.Aims(),
+		PreferWait:    10 * time.Minute,
 		Retention:     400 * 24 * time.Hour,
 		GiveUp:        10 * time.Minute,
 		Undriven:      UndrivenRelease,
@@ -353,6 +358,11 @@ func (c Config) Validate() error {
 	check(c.HoldAhead >= 0, "hold_ahead", "%v; want 0s or more", c.HoldAhead)
 	check(c.MaxDelay >= 0, "max_delay", "%v; want 0s or more", c.MaxDelay)
 	check(c.GrowDelay >= 0 && c.GrowDelay <= MostGrowDelay, "grow_delay", "%v; want 0s to %v", c.GrowDelay, MostGrowDelay)
+	for _, name := range c.AllowPrefer {
+		_, err := planner.ParseAim(name)
+		check(err == nil, "allow_prefer", "%q; want names of %s", name, strings.Join(planner.Aims(), ", "))
+	}
+	check(c.PreferWait >= 0 && c.PreferWait <= MostPreferWait, "prefer_wait", "%v; want 0s to %v", c.PreferWait, MostPreferWait)
 	_, err := c.Delays()
 	check(err == nil, "max_delays", "%v", err)
 	check(signalName.MatchString(c.OverrunSignal), "overrun_signal", "%q; want a signal's name, such as URG", c.OverrunSignal)

@@ -89,6 +89,8 @@ margin: 3s
 hold_ahead: 2h
 max_holds: 5
 grow_delay: 10m
+allow_prefer: [near]
+prefer_wait: 4m
 hold_shares: {job: {reservations: 1, nodes: 2, node_hours: 3}, user: {reservations: 4, nodes: 5, node_hours: 6}, account: {reservations: 7, nodes: 8, node_hours: 9}, partition: {reservations: 10, nodes: 11, node_hours: 12}}
 max_delay: 7m
 max_delays: ["partition:a=1m"]
@@ -122,7 +124,7 @@ log: {level: debug, format: json}
 			Parameters: []string{"a=b"}, Timeout: 3 * time.Second, Memory: 512, User: "u"},
 		ExpandLimit: 2.5, Drive: drivemode.Companion, Margin: 3 * time.Second,
 		HoldAhead: 2 * time.Hour, MaxHolds: 5,
-		HoldShares: HoldShares{Shares{1, 2, 3}, Shares{4, 5, 6}, Shares{7, 8, 9}, Shares{10, 11, 12}}, MaxDelay: 7 * time.Minute, MaxDelays: []string{"partition:a=1m"}, GrowDelay: 10 * time.Minute, GiveUp: 3 * time.Minute, Retention: 48 * time.Hour, Undriven: UndrivenCancel, Drain: "release queued=hold", Grace: time.Minute, Overrun: OverrunCancel,
+		HoldShares: HoldShares{Shares{1, 2, 3}, Shares{4, 5, 6}, Shares{7, 8, 9}, Shares{10, 11, 12}}, MaxDelay: 7 * time.Minute, MaxDelays: []string{"partition:a=1m"}, GrowDelay: 10 * time.Minute, AllowPrefer: []string{"near"}, PreferWait: 4 * time.Minute, GiveUp: 3 * time.Minute, Retention: 48 * time.Hour, Undriven: UndrivenCancel, Drain: "release queued=hold", Grace: time.Minute, Overrun: OverrunCancel,
 		Malleable: Malleable{"gain", "pra", 9, 5 * time.Second, 7 * time.Second}, HealLeaks: true, OverrunSignal: "USR1",
 		Operators: Operators{Users: []string{"u"}, Groups: []string{"g"}}, Read: ReadOwn,
 		Allow: Names{[]string{"a"}, []string{"b", "c"}, []string{"d"}, []string{"e"}, []string{"f"}}, Deny: Names{[]string{"g"}, []string{"h"}, []string{"i"}, []string{"j"}, []string{"k", "l"}},
@@ -192,6 +194,9 @@ func TestRefused(t *testing.T) {
 		"max_holds: 0":                        "max_holds",
 		"grow_delay: -1s":                     "grow_delay",
 		"grow_delay: 61m":                     "grow_delay",
+		"allow_prefer: [near, far]":           "allow_prefer: \"far\"; want names of start, waste, near",
+		"prefer_wait: -1s":                    "prefer_wait",
+		"prefer_wait: 61m":                    "prefer_wait",
 		"hold_shares: {user: {nodes: 0}}":     "hold_shares.user.nodes: 0; want a percentage from 1 to 100",
 		"hold_shares: {job: {nodes: 101}}":    "hold_shares.job.nodes: 101; want",
 		"held_nodes: {user: 1}":               "unknown keys: held_nodes.user (replaced by hold_shares.job.nodes",

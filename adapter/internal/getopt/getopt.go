@@ -29,6 +29,8 @@ type Table struct {
 	// Foreign accepts unknown options: an option that is not in the table, or whose name is
 	// ambiguous, counts as a flag, with a value if one is joined on.
 	Foreign bool
+	// Whole lists long names that are never abbreviated.
+	Whole []string
 }
 
 // NewTable makes a table of names, each long/letters.
@@ -144,7 +146,7 @@ func (t *Table) complete(name string) (string, error) {
 	var candidates []string
 	if name != "" {
 		for _, full := range slices.Sorted(maps.Keys(t.Long)) {
-			if strings.HasPrefix(full, name) {
+			if strings.HasPrefix(full, name) && !slices.Contains(t.Whole, full) {
 				candidates = append(candidates, full)
 			}
 		}

@@ -30,8 +30,8 @@ func (e *DirectiveError) Error() string { return fmt.Sprintf("line %d: %v", e.Li
 // Unwrap returns the reason, a *planner.ParseError for a bad profile.
 func (e *DirectiveError) Unwrap() error { return e.Err }
 
-// Options lists evosbatch's own options, which are also those of #EVO lines, each with a value.
-var Options = []string{"profile", "component", "moldable", "moldable-by", "malleable", "size", "grace", "speedup", "expand-limit", "drive", "max-nodes", "on-grow", "on-shrink", "on-step"}
+// Options lists evosbatch's own options, which are also those of #EVO lines. Only AimOptions have no value.
+var Options = []string{"profile", "component", "moldable", "moldable-by", "malleable", "size", "grace", "speedup", "expand-limit", "drive", "max-nodes", "on-grow", "on-shrink", "on-step", "prefer-start", "prefer-waste", "prefer-near"}
 
 // ParseDirectives returns the options of a batch script's #EVO lines, in order. They are read as
 // sbatch reads #SBATCH: at the start of a line, before the first line that is neither blank nor a
@@ -78,7 +78,10 @@ func nextOption(words []string) (Directive, []string, error) {
 		return Directive{}, nil, fmt.Errorf("unknown #EVO option %q: there are --%s", legible.Brief(words[0]), strings.Join(Options, ", --"))
 	}
 	words = words[1:]
-	if !joined {
+	switch {
+	case IsFlag(name) && joined:
+		return Directive{}, nil, fmt.Errorf("option --%s has no value", name)
+	case !joined && !IsFlag(name):
 		if len(words) == 0 {
 			return Directive{}, nil, fmt.Errorf("option --%s needs a value", name)
 		}
@@ -175,6 +178,8 @@ func (r *Request) Set(name, value string) (err error) {
 		r.Drive, err = drivemode.Parse(value)
 	case "max-nodes":
 		r.MaxNodes, err = parseClaim(value)
+	case "prefer-start", "prefer-waste", "prefer-near":
+		err = r.setAim(name)
 	case "on-grow", "on-shrink", "on-step":
 		err = r.Hooks.set(name, value)
 	default:
@@ -251,6 +256,9 @@ func (r Request) Join(given Request) (Request, error) {
 	}
 	if r.MaxNodes == 0 {
 		r.MaxNodes = given.MaxNodes
+	}
+	if r.Aim == planner.NoAim {
+		r.Aim = given.Aim
 	}
 	if r.Profile == nil {
 		return Request{}, errors.New("neither the marker nor the script has a profile")

@@ -39,8 +39,8 @@ const MaxComment = 1024
 // ends the marker. p is the profile or the alternatives; o the components, whose sum is p; m which of these is preferred; l the time
 // limits of each in minutes (0 if left out); k the one that the job was given; z the sizes that a
 // malleable job can use; t the seconds that it needs to give nodes back; e its speed-up; x the
-// expand limit; d the drive mode; b the user's --begin in Unix seconds; n the user's --nodelist; w the user's --prefer, escaped; i
-// and f the step and the first job of a chain; g the claim; u the last change of the request; s
+// expand limit; d the drive mode; b the user's --begin in Unix seconds; n the user's --nodelist; w the user's --prefer, escaped; a
+// the user's --prefer-start, --prefer-waste, or --prefer-near; i and f the step and the first job of a chain; g the claim; u the last change of the request; s
 // where the job was then (its step, with which p begins; how many seconds after the job's start
 // that step began; the first step's nodes; the most nodes of any past step; and when the job
 // began); c the user's own --comment, escaped. If p does not fit, it is the word "script", and the
@@ -59,7 +59,7 @@ const (
 	markerPrefix = "evo:v2;"
 	markerEnd    = ";;"
 	inScript     = "script"
-	fieldOrder   = "pomlkztexdbnwifgusc"
+	fieldOrder   = "pomlkztexdbnwaifgusc"
 )
 
 // Marker returns the text that carries r in a Slurm comment, and whether it fits. If not, use
@@ -104,6 +104,9 @@ func (r Request) marker(script bool) string {
 	}
 	if r.Prefer != "" {
 		b.WriteString(";w=" + escapeComment(r.Prefer))
+	}
+	if r.Aim != planner.NoAim {
+		b.WriteString(";a=" + r.Aim.String())
 	}
 	if r.Chain != nil {
 		b.WriteString(";i=" + strconv.Itoa(r.Chain.Step))
@@ -282,6 +285,8 @@ func (r *Request) setField(key, value string) (err error) {
 		if r.Prefer, err = unescapeComment(value); err == nil {
 			err = r.CheckPrefer()
 		}
+	case "a":
+		r.Aim, err = planner.ParseAim(value)
 	case "i":
 		var step int64
 		if step, err = parseNumber(value, math.MaxInt32); err == nil {
@@ -312,7 +317,7 @@ func (r Request) agrees() error {
 	if r.Reached != nil && r.Moldable != nil {
 		return errors.New("alternatives of a job that has run: it runs with one of them")
 	}
-	return errors.Join(r.checkChain(), r.CheckPrefer(), r.CheckComponents(), CheckSteps(r.Whole()))
+	return errors.Join(r.checkChain(), r.CheckPrefer(), r.CheckAim(), r.CheckComponents(), CheckSteps(r.Whole()))
 }
 
 // CheckPrefer returns an error for features that cannot be preferred.

@@ -20,6 +20,7 @@ type Request struct {
 	Begin       time.Time           // the user's own --begin; zero: none
 	Nodes       string              // the user's --nodelist: all that the job may have; "": any
 	Prefer      string              // features that its nodes should have, if that makes the job no later; "": none
+	Aim         planner.Aim         // what it wants of its own placement (--prefer-start, and so on)
 	MaxNodes    int                 // the claim: as many nodes as it will ever want at once; 0: none
 	Tail        int                 // most nodes of the profile's open tail, until SettleTail makes them the claim; 0: none
 	Chain       *ChainLink

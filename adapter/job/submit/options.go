@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/evoslurm/evoslurm/adapter/internal/getopt"
+	"github.com/evoslurm/evoslurm/adapter/job/request"
 )
 
 // sbatch's options of releases 22.05 to 26.05, as long/short. An option that only some of them have
@@ -29,7 +30,7 @@ const (
 		oversubscribe/s parsable quiet/Q reboot spread-job spread-segments stepmgr test-only usage
 		use-min-nodes verbose/v version/V wait/W`
 	ownOptions = `component expand-limit drive max-nodes moldable moldable-by malleable size grace speedup on-grow on-shrink on-step` // and profile, whose name sbatch uses too
-	ownFlags   = `dry-run require-profile rigid`
+	ownFlags   = `dry-run require-profile rigid prefer-start prefer-waste prefer-near`
 )
 
 // profilers lists the values of sbatch's own --profile, which selects what accounting samples. No
@@ -43,11 +44,13 @@ var shapes = []string{"profile", "moldable", "malleable"}
 type optionTable struct{ *getopt.Table }
 
 func newOptionTable() optionTable {
-	return optionTable{getopt.NewTable(map[getopt.Arity]string{
+	t := optionTable{getopt.NewTable(map[getopt.Arity]string{
 		getopt.Required: requiredOptions + " " + ownOptions,
 		getopt.Optional: optionalOptions,
 		getopt.Flag:     flagOptions + " " + ownFlags,
 	})}
+	t.Whole = request.AimOptions // --pref=FEATURE is sbatch's
+	return t
 }
 
 // read reads the words of a command line. Unknown options may come from a site's plugins or a newer
@@ -105,7 +108,7 @@ func isEvolution(o getopt.Option) bool {
 // asksToEvolve reports whether an option of the command line is a wish for an evolving job,
 // whatever its value.
 func asksToEvolve(o getopt.Option) bool {
-	return isEvolution(o) || slices.Contains(strings.Fields(ownOptions), o.Name)
+	return isEvolution(o) || slices.Contains(strings.Fields(ownOptions), o.Name) || request.IsFlag(o.Name)
 }
 
 // isOwn reports whether an option of the command line is not for sbatch.
@@ -123,7 +126,7 @@ func ownVariable(option string) string {
 // value end in '='.
 func OptionNames() []string {
 	t := newOptionTable()
-	names := []string{"--profile=", "--component=", "--moldable=", "--moldable-by=", "--malleable=", "--size=", "--grace=", "--speedup=", "--expand-limit=", "--drive=", "--max-nodes=", "--on-grow=", "--on-shrink=", "--on-step=", "--dry-run", "--require-profile", "--rigid"}
+	names := []string{"--profile=", "--component=", "--moldable=", "--moldable-by=", "--malleable=", "--size=", "--grace=", "--speedup=", "--expand-limit=", "--drive=", "--max-nodes=", "--on-grow=", "--on-shrink=", "--on-step=", "--prefer-start", "--prefer-waste", "--prefer-near", "--dry-run", "--require-profile", "--rigid"}
 	for _, name := range slices.Sorted(maps.Keys(t.Long)) {
 		text := "--" + name
 		if t.Long[name] == getopt.Required {

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/evoslurm/evoslurm/adapter/internal/config"
+	"github.com/evoslurm/evoslurm/planner"
 	"github.com/evoslurm/evoslurm/slurmctl"
 )
 
@@ -33,6 +34,7 @@ type site struct {
 	cluster    Cluster       // nil: nothing is checked
 	partitions []string      // that Evoslurm drives; empty: all
 	maxGrace   time.Duration // for which a malleable job may ask; 0: any
+	mayPrefer  func(planner.Aim) error
 	mayEvolve  func(ctx context.Context, job config.Names) (unchecked []string, err error)
 	stderr     io.Writer // for warnings
 	cuts       io.Writer // for warnings about sizes that are cut; nil: stderr

@@ -10,6 +10,7 @@ import (
 	"github.com/evoslurm/evoslurm/adapter/internal/drivemode"
 	"github.com/evoslurm/evoslurm/adapter/internal/getopt"
 	"github.com/evoslurm/evoslurm/adapter/job/request"
+	"github.com/evoslurm/evoslurm/planner"
 	"github.com/evoslurm/evoslurm/slurmctl"
 )
 
@@ -59,7 +60,7 @@ func joined(src sources, defaults request.Request, now time.Time) (submission, e
 		return r, err
 	}
 	_, constraint := r.options.constraint()
-	if err := cmp.Or(r.request.CheckComponents(), r.request.CheckClaim(), r.checkHooks(), r.options.refuse(r.request.Profile), r.checkArray(), r.checkMoldable(), constraint); err != nil {
+	if err := cmp.Or(r.request.CheckComponents(), r.request.CheckClaim(), r.checkAim(), r.checkHooks(), r.options.refuse(r.request.Profile), r.checkArray(), r.checkMoldable(), constraint); err != nil {
 		return r, err
 	}
 	if err := r.readOptions(now); err != nil || r.request.Moldable != nil {
@@ -88,6 +89,7 @@ func evolution(src sources, defaults request.Request) (submission, error) {
 	r.request.ExpandLimit = cmp.Or(r.request.ExpandLimit, src.evo.ExpandLimit)
 	r.request.Drive = cmp.Or(r.request.Drive, src.evo.Drive)
 	r.request.MaxNodes = cmp.Or(r.request.MaxNodes, fromScript)
+	r.request.Aim = cmp.Or(r.request.Aim, src.evo.Aim)
 	if err := r.request.SettleTail(); err != nil {
 		return r, err
 	}
@@ -114,8 +116,9 @@ func requested(l layers) (request.Request, error) {
 	}); err != nil {
 		return request.Request{}, fmt.Errorf("in EVOSBATCH_ variables: %w", err)
 	}
+	aims := slices.ContainsFunc(l.command, func(o getopt.Option) bool { return request.IsFlag(o.Name) })
 	for _, o := range l.own {
-		if isShape := slices.Contains(shapes, o.Name); isShape && shape || !isShape && l.has(o.Name) {
+		if isShape := slices.Contains(shapes, o.Name); isShape && shape || !isShape && l.has(o.Name) || aims && request.IsFlag(o.Name) {
 			continue
 		}
 		if err := s.Set(o.Name, o.Value); err != nil {
@@ -130,6 +133,14 @@ func requested(l layers) (request.Request, error) {
 		}
 	}
 	return s, s.SettleComponents()
+}
+
+// checkAim returns an error if what the job wants of its own placement does not go with the rest.
+func (r submission) checkAim() error {
+	if o, given := r.options.last("switches"); given && r.request.Aim != planner.NoAim {
+		return fmt.Errorf("%s and %s: a job waits for one better placement only; leave one of them out", r.request.Aim.Option(), o)
+	}
+	return r.request.CheckAim()
 }
 
 // readOptions takes from sbatch's options what the plan needs.

@@ -23,6 +23,7 @@ type App struct {
 	Begin       time.Time
 	Claim       int
 	Prefer      string
+	Aim         planner.Aim
 	Components  []request.Component // of coupled codes
 	Partition   string              // "": the default one
 	Asks        slurmsim.Job        // what else it asks for: memory, GRES, a QOS

@@ -136,6 +136,10 @@ func configure(c *config.Config, theirs **Policy, words []string) (err error) {
 			c.MaxDelay, err = time.ParseDuration(value)
 		case "grow_delay":
 			c.GrowDelay, err = time.ParseDuration(value)
+		case "prefer_wait":
+			c.PreferWait, err = time.ParseDuration(value)
+		case "allow_prefer":
+			c.AllowPrefer = names(value)
 		case "allow.users": // in storms, whose policy for overruns is none that operators may set
 			c.Allow.Users = names(value)
 		case "deny.users":

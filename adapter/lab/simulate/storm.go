@@ -186,6 +186,16 @@ func Storm(seed uint64) string {
 	if seed%5 == 4 {
 		head[1] += g.licensed(rand.New(rand.NewPCG(seed, 53)))
 	}
+	if seed%3 == 1 { // by chances of their own: jobs have aims
+		o := &storming{Rand: rand.New(rand.NewPCG(seed, 45))}
+		head[3] += " prefer_wait=" + o.pick("0s", "1m", "5m", "1h")
+		for i := range g.lines {
+			words := strings.Fields(g.lines[i].text)
+			if aim := o.pick("", "start", "waste", "near"); aim != "" && words[0] == "submit" && !strings.Contains(words[2], "/") {
+				g.lines[i].text += " aim=" + aim
+			}
+		}
+	}
 	slices.SortStableFunc(g.lines, func(a, b timed) int { return int(a.at - b.at) })
 	for _, l := range g.lines {
 		head = append(head, fmt.Sprintf("%v %s", l.at.Round(time.Millisecond), l.text))

@@ -76,5 +76,6 @@ func nameless(c config.Config) config.Config {
 	d.PollInterval, d.Partitions, d.StockJobs, d.Slurm.Share = c.PollInterval, c.Partitions, c.StockJobs, c.Slurm.Share
 	d.Strategy, d.ExpandLimit, d.Drive, d.Margin, d.HoldAhead, d.MaxHolds, d.HoldShares = c.Strategy, c.ExpandLimit, c.Drive, c.Margin, c.HoldAhead, c.MaxHolds, c.HoldShares
 	d.MaxDelay, d.GrowDelay, d.GiveUp, d.Undriven, d.Grace, d.Overrun, d.Malleable = c.MaxDelay, c.GrowDelay, c.GiveUp, c.Undriven, c.Grace, c.Overrun, c.Malleable
+	d.AllowPrefer, d.PreferWait = c.AllowPrefer, c.PreferWait
 	return d
 }

@@ -41,9 +41,11 @@ func TestJobsSurviveReopening(t *testing.T) {
 	job := sample(7)
 	job.Malleable = &row.Malleable{Max: []int{4, 5}, Sizes: malleable.Pow2, Grace: 30, Speedup: "amdahl:0.9"}
 	job.Components = []row.Component{{Name: "ocean", Sizes: []int{2, 1}}, {Name: "atm", Sizes: []int{0, 4}}}
+	job.Aim = planner.AimNear
 	if err := s.AddJob(ctx, job); err != nil {
 		t.Fatal(err)
 	}
+	job.AimSince, job.AimStart = 1_800_000_000, 1_800_000_300
 	job.Malleable = &row.Malleable{Max: []int{8, 5}, Sizes: 3}
 	job.Components = []row.Component{{Name: "ocean", Sizes: []int{2, 1}, Nodes: []string{"n1", "n2"}}, {Name: "atm", Sizes: []int{0, 4}}}
 	job.State, job.Step, job.BatchHost, job.HeldIdle = Waiting, 1, "n1", 4_000_000_000

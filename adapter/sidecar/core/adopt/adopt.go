@@ -317,7 +317,8 @@ func adoptJob(c *state.Core, r *slurmctl.Job, sp request.Request, chain []slurmc
 			Account: r.Account, QOS: r.QOS, Partition: r.Partition},
 		Terms: row.Terms{Profile: whole, ExpandLimit: sp.ExpandLimit, Moldable: plan.MoldableOf(sp), Malleable: plan.MalleableOf(sp),
 			Drive: string(drivemode.Chain), Begin: sp.Begin, Claim: sp.MaxNodes, Prefer: sp.Prefer, Components: componentsOf(sp)},
-		Life: row.Life{State: row.Queued},
+		Aimed: row.Aimed{Aim: sp.Aim},
+		Life:  row.Life{State: row.Queued},
 	}
 	j := &state.Job{Job: values, Adopted: state.Adopted{Chain: chain, Inferred: running(r), Script: a.Script, SuspendedBefore: a.SuspendedBefore, Unmarked: true}}
 	switch {

@@ -144,6 +144,7 @@ func (c Clock) out(times ...*time.Time) {
 // outJob does what out does, for the row of a job.
 func (c Clock) outJob(j row.Job) row.Job {
 	c.out(&j.Submitted, &j.Begin, &j.Started, &j.StepStarted, &j.StepEnded, &j.Ended, &j.Behind)
+	j.AimSince, j.AimStart = c.WallSecond(j.AimSince), c.WallSecond(j.AimStart)
 	j.Offers = slices.Clone(j.Offers)
 	for i := range j.Offers {
 		o := &j.Offers[i]

@@ -39,6 +39,12 @@ type ProblemJob struct {
 	Profiles []planner.Profile // the job gets one of these
 	Molds    []int             // indices of these alternatives of a moldable job; nil: there is no choice
 	Limited  bool              // the job has its own expand limit
+
+	// What the job wants of its own placement, and how many seconds later than it could it may start for that. CouldStart is
+	// since when it could, in Unix seconds; 0: not yet.
+	Aim        planner.Aim
+	Patience   int64
+	CouldStart int64
 }
 
 // Place holds nodes on which a batch may be planned.
@@ -47,6 +53,7 @@ type Place struct {
 	Pool      planner.Pool // without what is busy
 	Untouched []int        // positions of the nodes on which no job yields, if jobs on others do
 	Pinned    []planner.Placement
+	Aimed     map[int]planner.PoolJob // by index, the jobs with an aim as they are placed again
 }
 
 // Peak is a node that a running job keeps until its end.
@@ -90,6 +97,7 @@ type PlannedJob struct {
 	Unfit string
 	Steps []PlannedStep
 	Waits int64 // how many seconds later it starts than it could on more leaf switches
+	Aimed Aimed // what its aim makes of its plan
 
 	// For a moldable job whose alternative is still open: the alternative that it gets, from 0, and what each
 	// would give.
@@ -117,7 +125,15 @@ type PlannedStep struct {
 // Plan lets a strategy plan the problem. The problem cannot be used again.
 func (p *Problem) Plan(with Planner) Planned {
 	all := Planned{Last: make([]*planner.Last, len(p.Batches)), Made: make([]*Made, len(p.Batches))}
-	for i, planned := range p.solve(with, &all.Errors) {
+	var certain *Occupancy
+	if p.hasAims(with) {
+		certain = p.Occupied.Clone()
+	}
+	plans, aimed := p.solve(with, &all.Errors), map[slurmctl.JobID]aimedPlan(nil)
+	if certain != nil {
+		aimed = p.byAims(certain, plans, &all.Errors)
+	}
+	for i, planned := range plans {
 		b := &p.Batches[i]
 		now := &Made{last: b.Last, names: p.Names, margin: p.Margin, jobs: make([]madeJob, len(planned))}
 		if now.nodes = b.Places[0].Nodes; len(b.Places) == 1 && b.Last != nil {
@@ -132,7 +148,12 @@ func (p *Problem) Plan(with Planner) Planned {
 				} else {
 					now.jobs[k] = madeJob{j, p.result(j, one)}
 				}
-				all.Jobs = append(all.Jobs, now.jobs[k].PlannedJob)
+				last := now.jobs[k].PlannedJob
+				if a, ok := aimed[j.ID]; ok {
+					last = p.result(j, a.poolPlan)
+					last.Aimed = a.aimed
+				}
+				all.Jobs = append(all.Jobs, last)
 			} else if one.Unfit == "" && one.Start <= 0 {
 				all.Drifts = true
 			}

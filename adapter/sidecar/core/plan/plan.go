@@ -59,6 +59,7 @@ func Candidates(c *state.Core, s *state.Snapshot, now int64) []slurm.Candidate {
 	slices.SortStableFunc(list, MoreUrgent)
 	list = inTurns(c, withinShares(c, withoutHeldUp(c, Behind(list))), now)
 	admit(c, s, list, now)
+	aim(c, list, now)
 	return list
 }
 
@@ -316,9 +317,10 @@ func overlap(a, b []int) bool {
 	return false
 }
 
-// pool returns jobs on some nodes as the planner sees them, without what is busy.
-func pool(c *state.Core, s *state.Snapshot, o *msg.Occupancy, nodes []int, list []slurm.Candidate) planner.Pool {
-	pool := planner.Pool{Nodes: len(nodes), Reserved: o.ReservedOn(nodes), Jobs: make([]planner.PoolJob, 0, len(list)), Switches: slurm.SwitchesOf(c, s, nodes)}
+// pool returns jobs on some nodes as the planner sees them, without what is busy, and those with an aim as they are placed
+// again by it.
+func pool(c *state.Core, s *state.Snapshot, o *msg.Occupancy, nodes []int, list []slurm.Candidate) (pool planner.Pool, aimed map[int]planner.PoolJob) {
+	pool = planner.Pool{Nodes: len(nodes), Reserved: o.ReservedOn(nodes), Jobs: make([]planner.PoolJob, 0, len(list)), Switches: slurm.SwitchesOf(c, s, nodes)}
 	if list[0].Exceeds {
 		pool.Reserved = append(pool.Reserved, heldByOthers(c, s, nodes, o.Origin, list[0].Record.UID)...)
 	}
@@ -358,9 +360,16 @@ func pool(c *state.Core, s *state.Snapshot, o *msg.Occupancy, nodes []int, list 
 				one.AlternativeLimits = append(one.AlternativeLimits, limits(c, cand, k))
 			}
 		}
+		if cand.Aim != planner.NoAim {
+			if aimed == nil {
+				aimed = map[int]planner.PoolJob{}
+			}
+			aimed[i] = one
+			one = withoutAim(c, cand.Job, one, o.Origin)
+		}
 		pool.Jobs = append(pool.Jobs, one)
 	}
-	return pool
+	return pool, aimed
 }
 
 // Exceeding returns the users that have a job whose current step lasts longer than planned or, without a plan, than its

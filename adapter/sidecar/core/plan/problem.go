@@ -44,6 +44,7 @@ func ProblemBatch(c *state.Core, s *state.Snapshot, o *msg.Occupancy, b *batch) 
 		}
 		if cand.Job != nil {
 			j.ID, j.Limited = cand.Job.BaseID(), cand.Job.ExpandLimit != 0
+			j.Aim, j.Patience, j.CouldStart = cand.Aim, aimPatience(c), cand.Job.AimSince
 		}
 		all.Jobs = append(all.Jobs, j)
 	}
@@ -54,7 +55,8 @@ func ProblemBatch(c *state.Core, s *state.Snapshot, o *msg.Occupancy, b *batch) 
 		all.Present = b.Jobs[0].Present(s)
 	}
 	for _, nodes := range choices {
-		all.Places = append(all.Places, msg.Place{Nodes: nodes, Pool: pool(c, s, o, nodes, b.Jobs), Untouched: o.Untouched(nodes, b.rank), Pinned: pinned(c, s, nodes, o.Origin)})
+		pool, aimed := pool(c, s, o, nodes, b.Jobs)
+		all.Places = append(all.Places, msg.Place{Nodes: nodes, Pool: pool, Aimed: aimed, Untouched: o.Untouched(nodes, b.rank), Pinned: pinned(c, s, nodes, o.Origin)})
 	}
 	return all
 }
@@ -90,6 +92,7 @@ func TakePlans(c *state.Core, in msg.Planned) {
 			c.StorePlan(j, plan)
 			waitTogether(c, j, p.Waits)
 			awaitLicenses(c, j)
+			takeAim(c, j, p.Aimed)
 			if why := slurm.WaitsForLower(c, c.Snapshot, j); why != "" && j.Reason().Words() == "" {
 				j.WaitsFor(state.Saying(state.WhyWaitsForLower, why))
 			}

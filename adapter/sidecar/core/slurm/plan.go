@@ -23,7 +23,8 @@ type Candidate struct {
 	Earliest int64              // Unix second
 	Licenses []slurmctl.License // what must be free when it starts
 	Rank     msg.Rank
-	Exceeds  bool // jobs of its user exceed their steps
+	Exceeds  bool        // jobs of its user exceed their steps
+	Aim      planner.Aim // what the job wants of its own placement, if that counts at present
 }
 
 // Queues reports whether a pending job waits only for its turn or for nodes, and not for something outside of

@@ -20,6 +20,9 @@ type Placement struct {
 	Marked       map[slurmctl.JobID]int // the alternative, from 1, last written into the comment of each of its Slurm jobs
 }
 
+// AwaitAim records since when a job could have started without its aim, and the start that it waits for; 0: none.
+func (j *Job) AwaitAim(since, start int64) { j.AimSince, j.AimStart = since, start }
+
 // Suppose has the job follow a plan until the returned function is called.
 func (p *Placement) Suppose(plan []msg.PlannedStep) (back func()) {
 	was := p.Plan

@@ -26,6 +26,7 @@ const (
 type Job struct {
 	Owned
 	Terms
+	Aimed
 	Life
 }
 
@@ -59,6 +60,13 @@ type Terms struct {
 	Offers  []Offer   // to a malleable job, the last ones, oldest first
 
 	Progress *malleable.Progress // as the application has reported it; nil: never. It is never changed: another one takes its place
+}
+
+// Aimed holds what the job wants of its own placement, and how long it has waited for that.
+type Aimed struct {
+	Aim      planner.Aim
+	AimSince int64 // since when it could have started without its aim, in Unix seconds; 0: not yet
+	AimStart int64 // the start that it waits for then; 0: none
 }
 
 // Life holds how far the job is.
