@@ -47,10 +47,8 @@ func (p Pool) eachPlacement(until int64, f func(at []int64, nodes []uint)) {
 // leavesOf counts the switches of some nodes, two nodes on each.
 func leavesOf(nodes uint) int64 { return int64(min(nodes&3, 1) + min(nodes>>2, 1)) }
 
-// TestAimExhaustive compares an aim with all placements: on two nodes, each busy for any time until second 4, and on four nodes
-// of two switches, busy from second 0 on.
-func TestAimExhaustive(t *testing.T) {
-	var pools []Pool
+// smallPools returns two nodes, each busy for any time until second 4, and four nodes of two switches, busy from second 0 on.
+func smallPools() (pools []Pool) {
 	for a := range int64(4) {
 		for b := a; b <= 4; b++ {
 			for x := range int64(4) {
@@ -67,8 +65,13 @@ func TestAimExhaustive(t *testing.T) {
 		}
 		pools = append(pools, pool)
 	}
+	return pools
+}
+
+// TestAimExhaustive compares an aim with all placements.
+func TestAimExhaustive(t *testing.T) {
 	found := map[Aim]int{}
-	for _, p := range pools {
+	for _, p := range smallPools() {
 		for _, profile := range []Profile{{{1, 1}, {1, 2}}, {{2, 1}, {1, 2}}, {{1, 2}, {2, 1}}, {{2, 2}, {1, 2}}, {{1, 2}, {1, 1}, {1, 2}}, {{1, 1}, {2, 1}, {1, 2}}} {
 			for _, limit := range []ExpandLimit{1, 2, Infinite} {
 				p.Jobs = []PoolJob{{Job: Job{Profile: profile, ExpandLimit: limit}, Driver: -1}}
@@ -132,21 +135,40 @@ func asBits(nodes []int) (all uint) {
 	return all
 }
 
+// drawWaiting returns a pool of waiting jobs, perhaps with a reservation.
+func drawWaiting(t *rapid.T) Pool {
+	p := drawPool(t)
+	p.Jobs = slices.DeleteFunc(p.Jobs, func(j PoolJob) bool { return j.Fixed })
+	for i := range p.Jobs {
+		p.Jobs[i].Limits = []int64{rapid.Int64Range(20, 60).Draw(t, "limit")}
+		if p.Jobs[i].ExpandLimit == 0 {
+			p.Jobs[i].ExpandLimit = 1
+		}
+	}
+	if rapid.Bool().Draw(t, "reserved") {
+		p.Reserved = reservedOn(30, 60, rapid.IntRange(0, p.Nodes-1).Draw(t, "reserved node"))
+	}
+	return p
+}
+
+// asMapped returns the planned jobs as mapping has them.
+func asMapped(jobs []PoolJob, all []Planned) (mapped []MappedJob, nodes [][][]int) {
+	for i, job := range jobs {
+		if all[i].Unfit == "" {
+			if job.Driver == Lowest {
+				job.Driver = slices.Min(all[i].Nodes[0])
+			}
+			mapped, nodes = append(mapped, MappedJob{Placement: all[i].Placement, Driver: job.Driver}), append(nodes, all[i].Nodes)
+		}
+	}
+	return mapped, nodes
+}
+
 // TestAimMovesNobody places the jobs of random pools again, one by one, and checks that all keep their conditions, that no job
 // starts after its time or at a higher cost, and that a job without a better placement stays where it is.
 func TestAimMovesNobody(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		p := drawPool(t)
-		p.Jobs = slices.DeleteFunc(p.Jobs, func(j PoolJob) bool { return j.Fixed })
-		for i := range p.Jobs {
-			p.Jobs[i].Limits = []int64{rapid.Int64Range(20, 60).Draw(t, "limit")}
-			if p.Jobs[i].ExpandLimit == 0 {
-				p.Jobs[i].ExpandLimit = 1
-			}
-		}
-		if rapid.Bool().Draw(t, "reserved") {
-			p.Reserved = reservedOn(30, 60, rapid.IntRange(0, p.Nodes-1).Draw(t, "reserved node"))
-		}
+		p := drawWaiting(t)
 		s, _ := StrategyByName(rapid.SampledFrom([]string{"noX", "2X", "infX+c", "search"}).Draw(t, "strategy"))
 		all, err := p.Plan(s)
 		if err != nil {
@@ -177,16 +199,7 @@ func TestAimMovesNobody(t *testing.T) {
 				t.Fatalf("C1: job %d: %v", i, err)
 			}
 		}
-		var mapped []MappedJob
-		var nodes [][][]int
-		for i, job := range p.Jobs {
-			if all[i].Unfit == "" {
-				if job.Driver == Lowest {
-					job.Driver = slices.Min(all[i].Nodes[0])
-				}
-				mapped, nodes = append(mapped, MappedJob{Placement: all[i].Placement, Driver: job.Driver}), append(nodes, all[i].Nodes)
-			}
-		}
+		mapped, nodes := asMapped(p.Jobs, all)
 		checkMapping(t, p.Nodes, p.Busy, mapped, nodes)
 	})
 }

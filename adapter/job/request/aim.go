@@ -21,6 +21,14 @@ func (r *Request) setAim(name string) error {
 	return err
 }
 
+// aimField returns the marker's field for an aim.
+func aimField(a planner.Aim) string {
+	if a == planner.NoAim {
+		return ""
+	}
+	return ";a=" + a.String()
+}
+
 // CheckAim returns an error if an aim does not go with the rest of the request.
 func (r Request) CheckAim() error {
 	if r.Aim != planner.NoAim && r.Moldable != nil {

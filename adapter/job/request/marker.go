@@ -105,9 +105,7 @@ func (r Request) marker(script bool) string {
 	if r.Prefer != "" {
 		b.WriteString(";w=" + escapeComment(r.Prefer))
 	}
-	if r.Aim != planner.NoAim {
-		b.WriteString(";a=" + r.Aim.String())
-	}
+	b.WriteString(aimField(r.Aim))
 	if r.Chain != nil {
 		b.WriteString(";i=" + strconv.Itoa(r.Chain.Step))
 		if r.Chain.First != 0 {
