@@ -46,17 +46,24 @@ const aimStarts = 8
 
 // Aim places the only job of a pool again, which waits and has no alternatives, by an aim. What else has the pool's nodes
 // is Busy or Reserved, and stays where it is. The job starts at second `until` at the latest. If its cost is then lower than
-// as planned, or it starts earlier at the same cost, Aim returns the new placement and true. It takes as long as up to aimStarts plans.
-func (p Pool) Aim(aim Aim, planned Planned, until int64) (best Planned, found bool, err error) {
+// as planned, or it starts earlier at the same cost, Aim returns the new placement and true. It looks at about *work nodes
+// and busy intervals, subtracts those that it looked at, and returns the best placement until then.
+func (p Pool) Aim(aim Aim, planned Planned, until int64, work *int) (best Planned, found bool, err error) {
 	best = planned
+	p, end := p.before(planned, until)
 	job, least := p.Jobs[0], p.AimCost(aim, planned)
 	try := func(start int64, limit ExpandLimit) {
-		one := job
+		one, look := job, p.Nodes+len(p.Busy)
 		one.Submit, one.ExpandLimit = start, limit
-		at := p
-		at.Jobs = []PoolJob{one}
+		at, most := p, *work/look
+		if at.Jobs = []PoolJob{one}; most < 1 {
+			return
+		}
 		var got []Planned
-		if got, err = at.Plan(aiming{FitOptions{Early: aim == AimStart, Compact: aim != AimStart}}); err != nil || got[0].Unfit != "" || got[0].Start > until {
+		var rounds int
+		got, rounds, err = at.planWithin(aiming{FitOptions{Early: aim == AimStart, Compact: aim != AimStart}}, most-1)
+		*work -= look * (rounds + 1)
+		if err != nil || got[0].Unfit != "" || got[0].Start > until || got[0].End() > end {
 			return
 		}
 		if cost := p.AimCost(aim, got[0]); cost < least || cost == least && got[0].Start < best.Start {
@@ -79,6 +86,35 @@ func (p Pool) Aim(aim Aim, planned Planned, until int64) (best Planned, found bo
 		try(start, job.ExpandLimit)
 	}
 	return best, found, err
+}
+
+// planWithin is planNear, with at most some rounds without reservations.
+func (p Pool) planWithin(s Strategy, most int) (planned []Planned, rounds int, err error) {
+	if len(p.Reserved) > 0 {
+		return p.planNear(s)
+	}
+	if planned, rounds, err = p.plan(s, min(most, mapRounds)); err == nil {
+		p.nearby(planned)
+	}
+	return planned, rounds, err
+}
+
+// before returns a pool without what begins at the returned second or later, and begins too late for its only job if
+// that starts by second `until`.
+func (p Pool) before(planned Planned, until int64) (_ Pool, end int64) {
+	end = max(until, planned.Start)
+	for _, step := range p.Jobs[0].Profile {
+		end = exact.AddTime(end, p.Jobs[0].ExpandLimit.Stretch(step.Duration))
+	}
+	end = max(end, planned.End())
+	busy := p.Busy
+	p.Busy = make([]NodeBusy, 0, len(busy))
+	for _, b := range busy {
+		if b.Start < end && b.End > 0 {
+			p.Busy = append(p.Busy, b)
+		}
+	}
+	return p, end
 }
 
 // AimCost returns what an aim makes small: of a plan for the only job of a pool.
@@ -118,15 +154,17 @@ func (p Pool) aimStarts(until int64) []int64 {
 	for _, list := range [][]NodeBusy{p.Busy, p.Reserved} {
 		for _, b := range list {
 			for _, start := range [2]int64{b.End, b.End - peak} {
-				if b.End != Forever && start > job.Submit && start <= min(until, exact.Horizon) {
-					starts = append(starts, start)
+				if b.End == Forever || start <= job.Submit || start > min(until, exact.Horizon) {
+					continue
+				}
+				if at, known := slices.BinarySearch(starts, start); !known && at < aimStarts {
+					starts = slices.Insert(starts, at, start)
+					starts = starts[:min(len(starts), aimStarts)]
 				}
 			}
 		}
 	}
-	slices.Sort(starts)
-	starts = slices.Compact(starts)
-	return starts[:min(len(starts), aimStarts)]
+	return starts
 }
 
 // AimDiffers returns the second after which Aim may find another placement although only time has passed, or Forever.

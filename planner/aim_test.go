@@ -1,6 +1,7 @@
 package planner
 
 import (
+	"math"
 	"math/bits"
 	"slices"
 	"testing"
@@ -98,7 +99,8 @@ func TestAimExhaustive(t *testing.T) {
 func checkAim(t *testing.T, p Pool, aim Aim, planned Planned) bool {
 	const wait = 3
 	until := planned.Start + wait
-	best, found, err := p.Aim(aim, planned, until)
+	work := math.MaxInt
+	best, found, err := p.Aim(aim, planned, until, &work)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -183,11 +185,13 @@ func TestAimMovesNobody(t *testing.T) {
 			alone.Busy = slices.Concat(p.Busy, Pool{Jobs: p.Jobs}.inUse(i, all))
 			aim := rapid.SampledFrom([]Aim{AimStart, AimWaste, AimNear}).Draw(t, "aim")
 			until := all[i].Start + rapid.Int64Range(0, 20).Draw(t, "wait")
-			best, found, err := alone.Aim(aim, all[i], until)
+			work := rapid.SampledFrom([]int{0, 100, 1000, math.MaxInt}).Draw(t, "work")
+			left := work
+			best, found, err := alone.Aim(aim, all[i], until, &left)
 			if err != nil {
 				t.Fatal(err)
 			}
-			again, _, _ := alone.Aim(aim, all[i], until)
+			again, _, _ := alone.Aim(aim, all[i], until, &work)
 			was, is := alone.AimCost(aim, all[i]), alone.AimCost(aim, best)
 			if found && (is > was || is == was && best.Start >= all[i].Start) || !found && !cmp.Equal(best, all[i]) || best.Start > until || best.Start < job.Submit || !cmp.Equal(again, best) {
 				t.Fatalf("%v until %d: %+v\n became %+v (%d, %d)", aim, until, all[i], best, was, is)

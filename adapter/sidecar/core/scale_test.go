@@ -1,7 +1,9 @@
 package core
 
 import (
+	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -17,12 +19,19 @@ import (
 
 // BenchmarkCycle measures a whole cycle of a large site (statetest.LargeSite), from the poll to the decisions that follow
 // from the plan, without Slurm and the database. In still, nothing happens; in end, one stock job has ended early, or
-// is back. first-ms is the first cycle, which plans everything. Figures of its parts: see, plan, decide.
+// is back. In near, also mostly still, 32 jobs prefer few switches; in wide, all this is in one partition. first-ms is the first cycle, which plans everything. Figures of its parts: see, plan, decide.
 func BenchmarkCycle(b *testing.B) {
-	for _, name := range []string{"still", "end"} {
+	for _, name := range []string{"still", "end", "near still", "near end", "wide still", "wide end", "wide near still", "wide near end"} {
 		b.Run(name, func(b *testing.B) {
 			now := time.Now().Truncate(time.Second)
 			c, o, profiles := largeSite(now)
+			if strings.Contains(name, "wide") {
+				wide(&o)
+			}
+			switches(&o)
+			if strings.Contains(name, "near") {
+				near(c)
+			}
 			var marks []msg.Mark
 			var see, plan, decide time.Duration
 			cycle := func(i int) {
@@ -33,7 +42,7 @@ func BenchmarkCycle(b *testing.B) {
 				if i > 0 {
 					in.Config = nil
 				}
-				if name == "end" && i%2 == 1 {
+				if strings.Contains(name, "end") && i%2 == 1 {
 					in.Jobs[0].State = slurmctl.Completing
 				}
 				b.StartTimer()
@@ -87,4 +96,40 @@ func largeSite(now time.Time) (*state.Core, msg.Observation, []planner.Profile) 
 		adopt.Add(c, &state.Job{Job: values, Sight: state.Sight{Record: record}, Adopted: state.Adopted{Asked: &slurmctl.JobRequest{}}})
 	}
 	return c, o, profiles
+}
+
+// wide puts all into one partition.
+func wide(o *msg.Observation) {
+	all := slurmctl.Partition{Name: "all", Up: true, Default: true, MaxTime: slurmctl.Unlimited}
+	for i := range o.Nodes {
+		o.Nodes[i].Partitions = []string{"all"}
+		all.Nodes = append(all.Nodes, o.Nodes[i].Name)
+	}
+	o.Partitions = []slurmctl.Partition{all}
+	for i := range o.Jobs {
+		o.Jobs[i].Partition = "all"
+	}
+}
+
+// switches puts each 25 nodes on a switch.
+func switches(o *msg.Observation) {
+	o.Topology = slurmctl.Topology{Switches: []slurmctl.Switch{{Name: "top", Above: -1}}}
+	for i := 0; i < len(o.Nodes); i += 25 {
+		s := slurmctl.Switch{Name: fmt.Sprint("leaf", i), Above: 0}
+		for _, n := range o.Nodes[i : i+25] {
+			s.Nodes = append(s.Nodes, n.Name)
+		}
+		o.Topology.Switches = append(o.Topology.Switches, s)
+	}
+}
+
+// near has the first waiting jobs prefer few switches.
+func near(c *state.Core) {
+	left := 32
+	for _, j := range c.Active {
+		if left > 0 {
+			j.Aim = planner.AimNear
+			left--
+		}
+	}
 }

@@ -1,6 +1,7 @@
 package msg
 
 import (
+	"cmp"
 	"slices"
 
 	"github.com/evoslurm/evoslurm/planner"
@@ -14,6 +15,7 @@ import (
 // Aimed holds what the aim of a job makes of its plan.
 type Aimed struct {
 	Looked  bool  // the job was placed again
+	Crowded bool  // it was not, because others' aims took all the work that a cycle does for that
 	Could   int64 // Unix second at which it would start without its aim
 	Was, Is int64 // its cost without and with the aim (planner.Pool.AimCost)
 	Again   int64 // Unix second from which the result may differ; planner.Forever: none is known
@@ -32,6 +34,35 @@ func (p *Problem) hasAims(with Planner) bool {
 	})
 }
 
+// aimWork bounds how many nodes and busy intervals are looked at for the aims of all jobs in a cycle.
+const aimWork = 30_000
+
+// aiming is a job to place again.
+type aiming struct {
+	*ProblemJob
+	place *Place
+	job   planner.PoolJob
+	was   poolPlan
+}
+
+// aiming lists the jobs to place again, in their turns.
+func (p *Problem) aiming(plans [][]poolPlan) (all []aiming) {
+	for i := range p.Batches {
+		b := &p.Batches[i]
+		for k, was := range plans[i] {
+			at := slices.IndexFunc(b.Places, func(at Place) bool { return Same(at.Nodes, was.Names) })
+			if at < 0 || was.Unfit != "" {
+				continue
+			}
+			if job, aims := b.Places[at].Aimed[k]; aims {
+				all = append(all, aiming{&b.Jobs[k], &b.Places[at], job, was})
+			}
+		}
+	}
+	slices.SortStableFunc(all, func(a, b aiming) int { return cmp.Compare(a.Turn, b.Turn) })
+	return all
+}
+
 // byAims places jobs again by their aims. o holds what is certain, and gets all plans. A job's place without its aim stays
 // its own, so that no other job's aim takes it.
 func (p *Problem) byAims(o *Occupancy, plans [][]poolPlan, errs *[]error) map[slurmctl.JobID]aimedPlan {
@@ -40,42 +71,36 @@ func (p *Problem) byAims(o *Occupancy, plans [][]poolPlan, errs *[]error) map[sl
 			o.Take(one.Names, []planner.Planned{one.Planned})
 		}
 	}
-	all := map[slurmctl.JobID]aimedPlan{}
-	for i := range p.Batches {
-		b := &p.Batches[i]
-		for k, was := range plans[i] {
-			at := slices.IndexFunc(b.Places, func(at Place) bool { return Same(at.Nodes, was.Names) })
-			job, aims := planner.PoolJob{}, at >= 0 && was.Unfit == ""
-			if aims {
-				job, aims = b.Places[at].Aimed[k]
-			}
-			if !aims {
-				continue
-			}
-			o.giveBack(was.Names, was.Planned)
-			pool := b.Places[at].Pool
-			pool.Busy, pool.Jobs = o.Window(was.Names, Rank{}), []planner.PoolJob{job}
-			o.Take(was.Names, []planner.Planned{was.Planned})
-			j := b.Jobs[k]
-			until := was.Start + j.Patience
-			if j.CouldStart > 0 {
-				until = j.CouldStart + j.Patience - o.Origin
-			}
-			best, found, err := pool.Aim(j.Aim, was.Planned, until)
-			if err != nil {
-				*errs = append(*errs, err)
-				continue
-			}
-			if found {
-				o.Take(was.Names, []planner.Planned{best})
-			}
-			again := pool.AimDiffers(until)
-			if again != planner.Forever {
-				again += o.Origin
-			}
-			all[j.ID] = aimedPlan{poolPlan{best, was.Names},
-				Aimed{true, was.Start + o.Origin, pool.AimCost(j.Aim, was.Planned), pool.AimCost(j.Aim, best), again}}
+	all, work := map[slurmctl.JobID]aimedPlan{}, aimWork
+	for _, j := range p.aiming(plans) {
+		was := j.was
+		if work -= len(was.Names); work <= 0 {
+			all[j.ID] = aimedPlan{was, Aimed{Crowded: true}}
+			continue
 		}
+		o.giveBack(was.Names, was.Planned)
+		pool := j.place.Pool
+		pool.Busy, pool.Jobs = o.Window(was.Names, Rank{}), []planner.PoolJob{j.job}
+		work -= len(pool.Busy) / 4
+		o.Take(was.Names, []planner.Planned{was.Planned})
+		until := was.Start + j.Patience
+		if j.CouldStart > 0 {
+			until = j.CouldStart + j.Patience - o.Origin
+		}
+		best, found, err := pool.Aim(j.Aim, was.Planned, until, &work)
+		if err != nil {
+			*errs = append(*errs, err)
+			continue
+		}
+		if found {
+			o.Take(was.Names, []planner.Planned{best})
+		}
+		again := pool.AimDiffers(until)
+		if again != planner.Forever {
+			again += o.Origin
+		}
+		all[j.ID] = aimedPlan{poolPlan{best, was.Names},
+			Aimed{Looked: true, Could: was.Start + o.Origin, Was: pool.AimCost(j.Aim, was.Planned), Is: pool.AimCost(j.Aim, best), Again: again}}
 	}
 	return all
 }

@@ -43,6 +43,7 @@ type ProblemJob struct {
 	// What the job wants of its own placement, and how many seconds later than it could it may start for that. CouldStart is
 	// since when it could, in Unix seconds; 0: not yet.
 	Aim        planner.Aim
+	Turn       int // among jobs with an aim
 	Patience   int64
 	CouldStart int64
 }

@@ -1,7 +1,9 @@
 package plan
 
 import (
+	"cmp"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/msg"
@@ -15,12 +17,16 @@ import (
 // kept at the start that it waits for, and all are planned around that. It waits for prefer_wait at most.
 
 // MostAimed is how many jobs of a user are placed again by their aims, and mostAimed how many of all users: each takes
-// the time of some plans.
+// the time of some plans. The users take turns.
 const MostAimed, mostAimed = 8, 32
+
+// crowded says why a job is not placed again by its aim in this cycle.
+var crowded = fmt.Sprintf("counts when earlier jobs have begun: it counts for %d jobs of a user and %d in all at a time, fewer on many nodes", MostAimed, mostAimed)
 
 // aim sets which jobs of a list are placed again, and says why others with an aim are not.
 func aim(c *state.Core, list []slurm.Candidate, now int64) {
-	of, all := map[uint32]int{}, 0
+	type turn struct{ of, at, wait int }
+	of, turns := map[uint32]int{}, []turn(nil)
 	for i := range list {
 		j := list[i].Job
 		if j == nil || j.Aim == planner.NoAim {
@@ -30,15 +36,21 @@ func aim(c *state.Core, list []slurm.Candidate, now int64) {
 		if why == "" && len(list[i].Licenses) > 0 {
 			why = "has no effect on a job that waits for licences"
 		}
-		if of[j.UID]++; why == "" && (of[j.UID] > MostAimed || all == mostAimed) {
-			why = fmt.Sprintf("counts when earlier jobs have begun: it counts for %d jobs of a user and %d in all at a time", MostAimed, mostAimed)
-		}
 		switch {
 		case why != "":
 			j.WaitsFor(state.Saying(state.WhyAimed, j.Aim.Option()+" "+why))
-		case j.AimSince == 0 || !c.ReachedSecond(now, j.AimSince+aimPatience(c)):
-			list[i].Aim = j.Aim
-			all++
+		case j.AimSince > 0 && c.ReachedSecond(now, j.AimSince+aimPatience(c)):
+		default:
+			of[j.UID]++
+			turns = append(turns, turn{of[j.UID], i, min(int(j.AimSince), 1)})
+		}
+	}
+	slices.SortStableFunc(turns, func(a, b turn) int { return cmp.Or(cmp.Compare(a.of, b.of), cmp.Compare(b.wait, a.wait)) })
+	for k, t := range turns {
+		if j := list[t.at].Job; t.of > MostAimed || k >= mostAimed {
+			j.WaitsFor(state.Saying(state.WhyAimed, j.Aim.Option()+" "+crowded))
+		} else {
+			list[t.at].Aim, list[t.at].AimTurn = j.Aim, k
 		}
 	}
 }
@@ -74,6 +86,9 @@ func withoutAim(c *state.Core, j *state.Job, one planner.PoolJob, origin int64) 
 
 // takeAim is called with what the aim of a job made of its plan.
 func takeAim(c *state.Core, j *state.Job, a msg.Aimed) {
+	if a.Crowded && j.Reason().Words() == "" {
+		j.WaitsFor(state.Saying(state.WhyAimed, j.Aim.Option()+" "+crowded))
+	}
 	if !a.Looked {
 		return
 	}

@@ -44,7 +44,7 @@ func ProblemBatch(c *state.Core, s *state.Snapshot, o *msg.Occupancy, b *batch) 
 		}
 		if cand.Job != nil {
 			j.ID, j.Limited = cand.Job.BaseID(), cand.Job.ExpandLimit != 0
-			j.Aim, j.Patience, j.CouldStart = cand.Aim, aimPatience(c), cand.Job.AimSince
+			j.Aim, j.Turn, j.Patience, j.CouldStart = cand.Aim, cand.AimTurn, aimPatience(c), cand.Job.AimSince
 		}
 		all.Jobs = append(all.Jobs, j)
 	}

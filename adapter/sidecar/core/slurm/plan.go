@@ -25,6 +25,7 @@ type Candidate struct {
 	Rank     msg.Rank
 	Exceeds  bool        // jobs of its user exceed their steps
 	Aim      planner.Aim // what the job wants of its own placement, if that counts at present
+	AimTurn  int         // its turn among such jobs
 }
 
 // Queues reports whether a pending job waits only for its turn or for nodes, and not for something outside of
