@@ -137,6 +137,25 @@ func asBits(nodes []int) (all uint) {
 	return all
 }
 
+// aimAgain places the job of a pool again, with any amount of work, and checks the result.
+func aimAgain(t *rapid.T, p Pool, aim Aim, planned Planned, until int64) (best Planned, found bool) {
+	work := rapid.SampledFrom([]int{0, 100, 1000, math.MaxInt}).Draw(t, "work")
+	left := work
+	best, found, err := p.Aim(aim, planned, until, &left)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if work == 0 && found {
+		t.Fatalf("without work, %+v became %+v", planned, best)
+	}
+	again, _, _ := p.Aim(aim, planned, until, &work)
+	was, is := p.AimCost(aim, planned), p.AimCost(aim, best)
+	if found && (is > was || is == was && best.Start >= planned.Start) || !found && !cmp.Equal(best, planned) || best.Start > until || best.Start < p.Jobs[0].Submit || !cmp.Equal(again, best) {
+		t.Fatalf("%v until %d: %+v\n became %+v (%d, %d)", aim, until, planned, best, was, is)
+	}
+	return best, found
+}
+
 // drawWaiting returns a pool of waiting jobs, perhaps with a reservation.
 func drawWaiting(t *rapid.T) Pool {
 	p := drawPool(t)
@@ -185,17 +204,7 @@ func TestAimMovesNobody(t *testing.T) {
 			alone.Busy = slices.Concat(p.Busy, Pool{Jobs: p.Jobs}.inUse(i, all))
 			aim := rapid.SampledFrom([]Aim{AimStart, AimWaste, AimNear}).Draw(t, "aim")
 			until := all[i].Start + rapid.Int64Range(0, 20).Draw(t, "wait")
-			work := rapid.SampledFrom([]int{0, 100, 1000, math.MaxInt}).Draw(t, "work")
-			left := work
-			best, found, err := alone.Aim(aim, all[i], until, &left)
-			if err != nil {
-				t.Fatal(err)
-			}
-			again, _, _ := alone.Aim(aim, all[i], until, &work)
-			was, is := alone.AimCost(aim, all[i]), alone.AimCost(aim, best)
-			if found && (is > was || is == was && best.Start >= all[i].Start) || !found && !cmp.Equal(best, all[i]) || best.Start > until || best.Start < job.Submit || !cmp.Equal(again, best) {
-				t.Fatalf("%v until %d: %+v\n became %+v (%d, %d)", aim, until, all[i], best, was, is)
-			}
+			best, found := aimAgain(t, alone, aim, all[i], until)
 			if all[i] = best; !found {
 				continue
 			}

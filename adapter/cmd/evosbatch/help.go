@@ -51,7 +51,8 @@ Options of evosbatch:
       --prefer-start, --prefer-waste, --prefer-near
                               what the job wants of its own placement: the earliest
                               start, the fewest node-seconds idle, or the fewest
-                              switches. It may wait for that, and moves no other job
+                              switches. The job may wait for that, as the site allows;
+                              then other jobs are planned around its later start
       --on-grow=CMD, --on-shrink=CMD, --on-step=CMD
                               commands that evosctl next runs in the job: after nodes
                               have come, before nodes leave, after a step has begun

@@ -19,19 +19,13 @@ import (
 
 // BenchmarkCycle measures a whole cycle of a large site (statetest.LargeSite), from the poll to the decisions that follow
 // from the plan, without Slurm and the database. In still, nothing happens; in end, one stock job has ended early, or
-// is back. In near, also mostly still, 32 jobs prefer few switches; in wide, all this is in one partition. first-ms is the first cycle, which plans everything. Figures of its parts: see, plan, decide.
+// is back (see alter for near and wide). first-ms is the first cycle, which plans everything. Figures of its parts: see, plan, decide.
 func BenchmarkCycle(b *testing.B) {
 	for _, name := range []string{"still", "end", "near still", "near end", "wide still", "wide end", "wide near still", "wide near end"} {
 		b.Run(name, func(b *testing.B) {
 			now := time.Now().Truncate(time.Second)
 			c, o, profiles := largeSite(now)
-			if strings.Contains(name, "wide") {
-				wide(&o)
-			}
-			switches(&o)
-			if strings.Contains(name, "near") {
-				near(c)
-			}
+			alter(name, c, &o)
 			var marks []msg.Mark
 			var see, plan, decide time.Duration
 			cycle := func(i int) {
@@ -98,38 +92,32 @@ func largeSite(now time.Time) (*state.Core, msg.Observation, []planner.Profile) 
 	return c, o, profiles
 }
 
-// wide puts all into one partition.
-func wide(o *msg.Observation) {
+// alter puts each 25 nodes on a switch, and changes the site as the words of a name say: wide puts all into one partition, and
+// near has 32 jobs prefer few switches.
+func alter(name string, c *state.Core, o *msg.Observation) {
+	o.Topology = slurmctl.Topology{Switches: []slurmctl.Switch{{Name: "top", Above: -1}}}
 	all := slurmctl.Partition{Name: "all", Up: true, Default: true, MaxTime: slurmctl.Unlimited}
-	for i := range o.Nodes {
-		o.Nodes[i].Partitions = []string{"all"}
-		all.Nodes = append(all.Nodes, o.Nodes[i].Name)
+	for i, n := range o.Nodes {
+		if i%25 == 0 {
+			o.Topology.Switches = append(o.Topology.Switches, slurmctl.Switch{Name: fmt.Sprint("leaf", i)})
+		}
+		leaf := &o.Topology.Switches[len(o.Topology.Switches)-1]
+		leaf.Nodes = append(leaf.Nodes, n.Name)
+		all.Nodes = append(all.Nodes, n.Name)
+	}
+	if strings.Contains(name, "near") {
+		for _, j := range c.Active[:32] {
+			j.Aim = planner.AimNear
+		}
+	}
+	if !strings.Contains(name, "wide") {
+		return
 	}
 	o.Partitions = []slurmctl.Partition{all}
+	for i := range o.Nodes {
+		o.Nodes[i].Partitions = []string{all.Name}
+	}
 	for i := range o.Jobs {
-		o.Jobs[i].Partition = "all"
-	}
-}
-
-// switches puts each 25 nodes on a switch.
-func switches(o *msg.Observation) {
-	o.Topology = slurmctl.Topology{Switches: []slurmctl.Switch{{Name: "top", Above: -1}}}
-	for i := 0; i < len(o.Nodes); i += 25 {
-		s := slurmctl.Switch{Name: fmt.Sprint("leaf", i), Above: 0}
-		for _, n := range o.Nodes[i : i+25] {
-			s.Nodes = append(s.Nodes, n.Name)
-		}
-		o.Topology.Switches = append(o.Topology.Switches, s)
-	}
-}
-
-// near has the first waiting jobs prefer few switches.
-func near(c *state.Core) {
-	left := 32
-	for _, j := range c.Active {
-		if left > 0 {
-			j.Aim = planner.AimNear
-			left--
-		}
+		o.Jobs[i].Partition = all.Name
 	}
 }

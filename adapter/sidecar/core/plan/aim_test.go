@@ -101,6 +101,22 @@ func TestAimWaits(t *testing.T) {
 	}
 }
 
+// TestAimsOfManyUsers: a user's first job counts, however many jobs of others come before it.
+func TestAimsOfManyUsers(t *testing.T) {
+	b := statetest.New(t, 6)
+	b.Core.Topology = twoSwitches
+	for i := range mostAimed + MostAimed {
+		j := b.Evolving(10+i, uint64(100-i), "1@5m,2@5m", time.Hour)
+		j.UID, j.Aim = uint32(2000+i/MostAimed), planner.AimNear
+	}
+	last := b.Evolving(80, 1, "1@5m,2@5m", time.Hour)
+	last.UID, last.Aim = 1001, planner.AimNear
+	planAll(b)
+	if len(last.Plan) == 0 || strings.Contains(last.Reason().Words(), "counts when earlier jobs have begun") {
+		t.Errorf("%q", last.Reason().Words())
+	}
+}
+
 // TestAimsInTurns: the aims of a few jobs of a user count at a time, and those of other users beside them.
 func TestAimsInTurns(t *testing.T) {
 	b := statetest.New(t, 6)
