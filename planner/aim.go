@@ -63,7 +63,7 @@ func (p Pool) Aim(aim Aim, planned Planned, until int64, work *int) (best Planne
 		var rounds int
 		got, rounds, err = at.planWithin(aiming{FitOptions{Early: aim == AimStart, Compact: aim != AimStart}}, most-1)
 		*work -= look * (rounds + 1)
-		if err != nil || got[0].Unfit != "" || got[0].Start > until || got[0].End() > end {
+		if err != nil || !got[0].within(until, end) {
 			return
 		}
 		if cost := p.AimCost(aim, got[0]); cost < least || cost == least && got[0].Start < best.Start {
@@ -86,6 +86,11 @@ func (p Pool) Aim(aim Aim, planned Planned, until int64, work *int) (best Planne
 		try(start, job.ExpandLimit)
 	}
 	return best, found, err
+}
+
+// within reports whether a job has a plan that starts and ends in time.
+func (p Planned) within(start, end int64) bool {
+	return p.Unfit == "" && p.Start <= start && p.End() <= end
 }
 
 // planWithin is planNear, with at most some rounds without reservations.
