@@ -77,7 +77,8 @@ test: deps lint ## lint and run every test, those on a real Slurm too, with the 
 ifeq ($(PACKAGES),./...)
 	go test -vet=off -timeout 30m $(SERIAL)
 	go test -vet=off $(RACE) -timeout 30m $(ATONCE)
-	go test -vet=off $(TESTFLAGS) $(LONGEST) $(filter-out $(shell go list $(SERIAL)),$(shell go list ./...))
+	@echo 'go test -vet=off $(TESTFLAGS) # all other packages'
+	@go test -vet=off $(TESTFLAGS) $(LONGEST) $(filter-out $(shell go list $(SERIAL)),$(shell go list ./...))
 else
 	go test -vet=off $(TESTFLAGS) $(PACKAGES)
 endif
