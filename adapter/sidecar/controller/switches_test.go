@@ -10,6 +10,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/evoslurm/evoslurm/adapter/job/request"
+	"github.com/evoslurm/evoslurm/planner"
 	"github.com/evoslurm/evoslurm/slurmctl"
 	"github.com/evoslurm/evoslurm/slurmctl/slurmtest"
 )
@@ -170,5 +172,31 @@ func TestFewSwitches(t *testing.T) {
 	l.next(waits, 1)
 	if on := leaves(l.nodesOf(waits)); len(on) != 1 {
 		t.Errorf("it grows to %v", l.nodesOf(waits))
+	}
+}
+
+// TestNear checks that a job with --prefer-near waits for a switch that becomes free within prefer_wait, says so, and starts
+// there as soon as it is.
+func TestNear(t *testing.T) {
+	t.Parallel()
+	l := newLab(t, slurmtest.Options{Nodes: 24, CPUs: 1, Accounting: true, PermitJobExpansion: true, ExtraConf: "TopologyPlugin=topology/tree",
+		Files: map[string]string{"topology.conf": switchesConf}})
+	in := l.sbatch(1, "--exclusive", "--nodes=16", "--nodelist=n[6-15,17-22]", "--time=60")
+	l.onNodes(in, 16)
+	last := l.sbatch(1, "--exclusive", "--nodes=2", "--nodelist=n[1-2]", "--time=5")
+	l.onNodes(last, 2) // 3 nodes are free on r0, 1 on r2, and 2 on r3
+
+	near := l.submitSpec(request.Request{Aim: planner.AimNear}, "5@10m,3@5m")
+	l.eventually("it waits for the switch", func() error {
+		j, err := l.Job(l.ctx(), near)
+		if err == nil && (j.State != "queued" || !strings.Contains(j.Reason, "--prefer-near takes 2 switches in all steps together, not ")) {
+			err = fmt.Errorf("it is %s: %s", j.State, j.Reason)
+		}
+		return err
+	})
+	l.must(l.slurm.Cancel(l.ctx(), slurmctl.JobID(last)))
+	l.running(near, 1)
+	if on := leaves(l.nodesOf(near)); len(on) != 1 || on[0] != 5 {
+		t.Errorf("it starts on %v", l.nodesOf(near))
 	}
 }
