@@ -95,42 +95,48 @@ func Using(r *slurmctl.Job) []slurmctl.License {
 	return all
 }
 
-// AddLicenses adds the licences with these names, with their use by jobs that have begun, and by reservations of others.
+// AddLicenses adds the licences with these names, with their use by jobs that have begun, and by reservations of others. It
+// reads what each job has once, however many names there are.
 func AddLicenses(c *state.Core, o *msg.Occupancy, s *state.Snapshot, names msg.Set) {
+	at := map[string]int{}
 	for _, l := range c.Licenses.Stock {
 		if !names[l.Name] || l.Spread {
 			continue
 		}
-		one := planner.License{Total: l.Count}
-		add := func(from, until int64, n int) {
-			if until != planner.Forever {
-				until -= o.Origin
-			}
-			one.Used = append(one.Used, planner.LicenseUse{Start: max(from-o.Origin, 0), End: until, Count: n})
-		}
-		if n := away(l); n > 0 {
-			add(o.Origin, planner.Forever, n)
-		}
-		for i := range s.Jobs {
-			if n := countOf(Using(&s.Jobs[i]), l.Name); n > 0 {
-				add(o.Origin, returns(c, &s.Jobs[i], s.Taken.Unix()), n)
-			}
-		}
-		for _, j := range c.Active {
-			if j.State == row.Starting && j.Record.State == slurmctl.Pending && len(j.Plan) > 0 {
-				asked, _ := slurmctl.ParseLicenses(j.Record.Licenses)
-				if n := countOf(asked, l.Name); n > 0 {
-					add(o.Origin, c.Until(s.Taken.Unix(), j.Plan[len(j.Plan)-1].End)+max(Margin(c), 1), n)
-				}
-			}
-		}
-		for _, name := range state.SortedKeys(s.Reservations) {
-			if r := s.Reservations[name]; countOf(r.Licenses, l.Name) > 0 {
-				add(r.Start.Unix(), r.End.Unix(), countOf(r.Licenses, l.Name))
-			}
-		}
+		at[l.Name] = len(o.Licenses.All)
 		o.Licenses.Names = append(o.Licenses.Names, l.Name)
-		o.Licenses.All = append(o.Licenses.All, one)
+		o.Licenses.All = append(o.Licenses.All, planner.License{Total: l.Count})
+	}
+	add := func(has []slurmctl.License, from, until int64) { addUse(o, at, has, from, until) }
+	for _, l := range c.Licenses.Stock {
+		add([]slurmctl.License{{Name: l.Name, Count: away(l)}}, o.Origin, planner.Forever)
+	}
+	for i := range s.Jobs {
+		if has := Using(&s.Jobs[i]); len(has) > 0 {
+			add(has, o.Origin, returns(c, &s.Jobs[i], s.Taken.Unix()))
+		}
+	}
+	for _, j := range c.Active {
+		if j.State == row.Starting && j.Record.State == slurmctl.Pending && len(j.Plan) > 0 {
+			asked, _ := slurmctl.ParseLicenses(j.Record.Licenses)
+			add(asked, o.Origin, c.Until(s.Taken.Unix(), j.Plan[len(j.Plan)-1].End)+max(Margin(c), 1))
+		}
+	}
+	for _, name := range state.SortedKeys(s.Reservations) {
+		r := s.Reservations[name]
+		add(r.Licenses, r.Start.Unix(), r.End.Unix())
+	}
+}
+
+// addUse adds the use of licences from one Unix second to another. at has the places of those that count.
+func addUse(o *msg.Occupancy, at map[string]int, has []slurmctl.License, from, until int64) {
+	if until != planner.Forever {
+		until -= o.Origin
+	}
+	for _, l := range has {
+		if i, wanted := at[l.Name]; wanted && l.Count > 0 {
+			o.Licenses.All[i].Used = append(o.Licenses.All[i].Used, planner.LicenseUse{Start: max(from-o.Origin, 0), End: until, Count: l.Count})
+		}
 	}
 }
 
