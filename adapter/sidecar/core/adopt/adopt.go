@@ -320,11 +320,14 @@ func adoptJob(c *state.Core, r *slurmctl.Job, sp request.Request, chain []slurmc
 		Aimed: row.Aimed{Aim: sp.Aim},
 		Life:  row.Life{State: row.Queued},
 	}
-	j := &state.Job{Job: values, Adopted: state.Adopted{Chain: chain, Inferred: running(r), Script: a.Script, SuspendedBefore: a.SuspendedBefore, Unmarked: true}}
+	j := &state.Job{Job: values, Adopted: state.Adopted{Chain: chain, Script: a.Script, SuspendedBefore: a.SuspendedBefore, Unmarked: true}}
+	if running(r) {
+		j.Guessed(1)
+	}
 	switch {
 	case sp.Reached != nil:
 		j.Changed(row.Change{ID: sp.Updated, Step: sp.Reached.Step})
-		if j.Inferred && !requeuedSince(c, r, sp.Reached) {
+		if j.Inferred() && !requeuedSince(c, r, sp.Reached) {
 			j.FoundIn(sp.Reached.Step)
 		}
 	case sp.Updated != "":

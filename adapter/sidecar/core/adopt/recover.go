@@ -22,7 +22,7 @@ import (
 // recognizes a hold that outlives its growth, or that is older than a change, by these, or by the number of the job's
 // nodes: no step before that hold has as many.
 func RecoverStep(c *state.Core, s *state.Snapshot, j *state.Job) int {
-	reached := j.Reached
+	reached := max(j.Reached, j.Guess)
 	for _, p := range j.Held {
 		reached = max(reached, p.Step)
 	}
@@ -51,7 +51,7 @@ func RecoverStep(c *state.Core, s *state.Snapshot, j *state.Job) int {
 // it run, it goes on with companions: why it has them may be lost with the database, and a job that merges would give
 // them up.
 func driveFound(c *state.Core, j *state.Job, drive drivemode.Mode, why string) (drivemode.Mode, string) {
-	if !j.Inferred || drive != drivemode.Merge {
+	if !j.Inferred() || drive != drivemode.Merge {
 		return drive, why
 	}
 	for i := range c.Snapshot.Jobs {
@@ -130,8 +130,9 @@ func Doubt(c *state.Core, s *state.Snapshot) {
 			delete(c.Unsaved, j)
 			continue
 		}
-		if j.Inferred = running(r); j.Inferred {
-			j.FoundIn(max(j.Step, 1))
+		if running(r) && !j.Inferred() { // a guess in the copy stays one
+			j.Guessed(max(j.Step, 1))
+			c.Save(j)
 		}
 	}
 }
@@ -155,7 +156,11 @@ func outdated(c *state.Core, j *state.Job, r *slurmctl.Job) string {
 }
 
 // Again is called when a job has begun again while this sidecar did not look: another one may have led it on since.
-func Again(c *state.Core, j *state.Job) { j.Inferred = c.Config.Takeover > 0 }
+func Again(c *state.Core, j *state.Job) {
+	if c.Config.Takeover > 0 {
+		j.Guessed(1)
+	}
+}
 
 // restOfChain turns a link into the first link of a shorter chain if the chain's first job is gone and was
 // never known. It reports false if there is nothing to adopt.

@@ -96,3 +96,21 @@ func TestDoubt(t *testing.T) {
 		})
 	}
 }
+
+// TestCopiedGuess: a step of a copied database is the lowest that a running job may be in, but if the sidecar that wrote
+// the copy had only inferred it, the job may be in an earlier one.
+func TestCopiedGuess(t *testing.T) {
+	for name, c := range map[string]struct{ guess, want int }{
+		"its step was known":    {0, 2},
+		"its step was a guess":  {1, 1},
+		"and so was that guess": {2, 2},
+	} {
+		b := statetest.New(t, 4)
+		j := b.Evolving(7, 1, "1@10m,2@10m,1@10m", time.Hour)
+		b.Runs(j, "n[1-2]")
+		j.Doubtful, j.Step, j.Guess = true, 2, c.guess
+		if Doubt(b.Core, b.Seen); j.Guess != c.want || !j.Inferred() {
+			t.Errorf("%s: at least step %d, want %d", name, j.Guess, c.want)
+		}
+	}
+}

@@ -14,11 +14,12 @@ import (
 // Believe accepts the step that the application names, if the sidecar could only infer it. If the application
 // names a step before the one in which others changed the coming steps, it has only not heard of the change.
 func Believe(c *state.Core, j *state.Job, step int) {
-	if !guessed(j) || step < max(j.Reached, 1) || step > len(j.Profile) {
+	if !guessed(j) || step < max(j.Reached, j.Guess) || step > len(j.Profile) {
 		return
 	}
 	j.Confirmed()
 	if step == j.Step {
+		c.Save(j)
 		return
 	}
 	const why = "the application is in another step than was inferred"

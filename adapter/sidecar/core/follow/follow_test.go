@@ -164,24 +164,25 @@ func TestBegins(t *testing.T) {
 // three.
 func TestBelieve(t *testing.T) {
 	for name, c := range map[string]struct {
-		inferred bool
-		reached  int // the step in which its request was changed
-		said     int
-		want     int
+		guess   int // the lowest step that it may be in; 0: the sidecar knows its step
+		reached int // the step in which its request was changed
+		said    int
+		want    int
 	}{
-		"the same":                           {true, 0, 2, 2},
-		"a later one":                        {true, 0, 3, 3},
-		"an earlier one":                     {true, 0, 1, 1},
-		"an earlier one than it was changed": {true, 2, 1, 2},
-		"no step":                            {true, 0, 0, 2},
-		"a negative step":                    {true, 0, -1, 2},
-		"a step beyond the last":             {true, 0, 4, 2},
-		"the sidecar knows its step":         {false, 0, 3, 2},
+		"the same":                           {1, 0, 2, 2},
+		"a later one":                        {1, 0, 3, 3},
+		"an earlier one":                     {1, 0, 1, 1},
+		"an earlier one than it was changed": {1, 2, 1, 2},
+		"an earlier one than the copy knew":  {2, 0, 1, 2},
+		"no step":                            {1, 0, 0, 2},
+		"a negative step":                    {1, 0, -1, 2},
+		"a step beyond the last":             {1, 0, 4, 2},
+		"the sidecar knows its step":         {0, 0, 3, 2},
 	} {
 		b := statetest.New(t, 4)
 		j := b.Evolving(1, 1, "1@10m,1@10m,1@10m", time.Hour)
 		b.Runs(j, "n1")
-		j.Step, j.Inferred, j.Reached = 2, c.inferred, c.reached
+		j.Step, j.Guess, j.Reached = 2, c.guess, c.reached
 		Believe(b.Core, j, c.said)
 		if j.Step != c.want {
 			t.Errorf("%s: step %d, want %d", name, j.Step, c.want)

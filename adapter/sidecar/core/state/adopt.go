@@ -18,7 +18,6 @@ type Adopted struct {
 	Chain           []slurmctl.JobID
 	Bound           string        // nodes that the user's request allows; "": any
 	May             []string      // the same nodes by name
-	Inferred        bool          // found running: its step is a guess
 	Doubtful        bool          // from a database that may be older than what another sidecar did since: Slurm has not been asked yet
 	Script          string        // host of its batch script, if it was found running and the host is known
 	SuspendedBefore time.Duration // how long it was suspended before it was found running
@@ -30,9 +29,6 @@ type Adopted struct {
 
 // Place is where a Slurm job is, as the site's lists of allowed and denied jobs see it.
 type Place struct{ Account, QOS, Partition string }
-
-// Confirmed records that the application named its step, which was a guess.
-func (a *Adopted) Confirmed() { a.Inferred = false }
 
 // Believed records that what the database has of the job was compared with Slurm.
 func (a *Adopted) Believed() { a.Doubtful = false }

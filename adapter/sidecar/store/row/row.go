@@ -73,6 +73,7 @@ type Aimed struct {
 type Life struct {
 	State       State
 	Step        int // 1-based; 0 before the start
+	Guess       int // the lowest step that it may be in, if it was found running and its application has not named its step yet; 0: the step is known
 	Started     time.Time
 	Begun       int64 // when Slurm says that it started the job, in Unix seconds by Slurm's clock then; 0: unknown, or before the start
 	StepStarted time.Time
