@@ -128,6 +128,8 @@ func configure(c *config.Config, theirs **Policy, words []string) (err error) {
 			c.Malleable.Approach = value
 		case "threshold":
 			c.Malleable.Threshold, err = strconv.Atoi(value)
+		case "stock_jobs":
+			c.StockJobs, err = strconv.Atoi(value)
 		case "max_holds":
 			c.MaxHolds, err = strconv.Atoi(value)
 		case "shares": // SCOPE:RESERVATIONS:NODES:NODE_HOURS

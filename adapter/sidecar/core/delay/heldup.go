@@ -210,12 +210,19 @@ func promisedAgain(c *state.Core, h *state.HeldUp, end int64) bool {
 	return slices.ContainsFunc(obstacles(c, end), func(x obstacle) bool { return x.nodes.Any(h.Nodes) })
 }
 
-// slurmOrder lists the waiting jobs in Slurm's order: stock jobs, and evolving jobs with what is
-// due. It returns nil if no stock job fits on the idle nodes.
+// slurmOrder lists the jobs in Slurm's order that wait for nodes that evolving jobs may have: stock jobs, and evolving
+// jobs with what is due. It returns nil if no stock job fits on the idle nodes.
 func slurmOrder(c *state.Core, s *state.Snapshot, now int64, idle int) []slurm.Placed {
 	var list []slurm.Placed
-	fits, of := false, map[uint32]int{}
-	for _, cand := range plan.StockCandidates(c, s, now, slurm.Turn{Tier: math.MinInt}, nil) {
+	var known []slurm.Candidate
+	for id := range c.Delays.Jobs {
+		if r := s.ByID[id]; r != nil {
+			nodes, _ := slurm.StockPlaces(s, r)
+			known = append(known, slurm.Candidate{Record: r, Nodes: nodes})
+		}
+	}
+	fits, of, sets := false, map[uint32]int{}, plan.SetsBeside(c, s, c.Active, known...)
+	for _, cand := range plan.StockCandidates(c, s, now, slurm.Turn{Tier: math.MinInt}, sets) {
 		if of[cand.Record.UID]++; of[cand.Record.UID] > plan.MostOfUser {
 			continue
 		}
@@ -240,7 +247,7 @@ func slurmOrder(c *state.Core, s *state.Snapshot, now int64, idle int) []slurm.P
 		}
 	}
 	slices.SortStableFunc(list, func(a, b slurm.Placed) int { return plan.MoreUrgent(a.Candidate, b.Candidate) })
-	return list[:min(len(list), plan.MostOrdered)]
+	return sets.First(list, plan.MostOrdered)
 }
 
 // firstTask splits the first task off an array.

@@ -80,6 +80,15 @@ func TestDelayBudgetClaims(t *testing.T) {
 			j.State, j.Step, j.Held, j.Record.State, j.Record.NodeList = row.Starting, 0, nil, slurmctl.Pending, nil
 			b.see()
 		}},
+		"urgent jobs of other nodes": {budget: 0, lapses: true, change: func(b *bench, _ *slurmctl.Job) {
+			b.Seen.Nodes = append(b.Seen.Nodes, slurmctl.Node{Name: "far", State: "idle", CPUs: 4})
+			b.Seen.Index["far"] = 8
+			b.Seen.Partitions["far"] = slurmctl.Partition{Name: "far", Up: true, Nodes: []string{"far"}}
+			for i := range 2 * b.Config.StockJobs {
+				b.Stock(100+i, uint64(999+i), 1, 6*hour).Partition = "far"
+			}
+			b.see()
+		}},
 		"a queued job's own turn": {budget: 0, change: func(b *bench, _ *slurmctl.Job) { b.Evolving(9, 999, "7@1h", 6*hour); b.see() }},
 	} {
 		b := newBench(t, 8)

@@ -182,9 +182,10 @@ func othersFrom(c *state.Core, s *state.Snapshot) []int64 {
 }
 
 // waitingNow lists the jobs that wait for nodes, the most urgent first: stock jobs, and evolving jobs that are
-// planned for later. The list has at most stock_jobs jobs, shared as by plan.ShareOut.
+// planned for later. Of the latter, and of the stock jobs for each set of nodes that evolving jobs may have, the list
+// has at most stock_jobs, shared as by plan.ShareOut.
 func waitingNow(c *state.Core, s *state.Snapshot, now int64) []slurm.Candidate {
-	list := plan.StockCandidates(c, s, now, slurm.Turn{}, nil)
+	var list []slurm.Candidate
 	for _, j := range c.Active {
 		if j.State != row.Queued || j.Kept != nil || len(j.Plan) == 0 || c.ReachedSecond(now, j.Plan[0].Start) || !c.ReachedSecond(now, j.Begin.Unix()) || plan.NotEligible(&j.Record) != "" {
 			continue
@@ -194,7 +195,7 @@ func waitingNow(c *state.Core, s *state.Snapshot, now int64) []slurm.Candidate {
 		}
 	}
 	plan.ShareOut(list, c.Config.StockJobs)
-	list = list[:min(len(list), c.Config.StockJobs)]
+	list = append(list[:min(len(list), c.Config.StockJobs)], plan.StockCandidates(c, s, now, slurm.Turn{}, plan.SetsBeside(c, s, c.Active))...)
 	slices.SortStableFunc(list, plan.MoreUrgent)
 	return list
 }

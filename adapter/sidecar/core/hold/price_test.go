@@ -27,6 +27,7 @@ func TestPrice(t *testing.T) {
 		waits slurmctl.Job
 		busy  []string // beside n5 and the nodes after it
 		site  []string // reserved by the site
+		far   int      // more urgent jobs of n5 and n6, which wait too
 		want  int      // of n1 to n3, which are held from in ten minutes on; n4 is not
 	}{
 		"wants all":                {waits: stock(4, time.Hour, "main"), want: 3},
@@ -37,6 +38,7 @@ func TestPrice(t *testing.T) {
 		"is held":                  {waits: held, want: 0},
 		"other nodes":              {waits: stock(1, time.Hour, "half"), want: 0},
 		"tasks of an array":        {waits: array, want: 3},
+		"behind many elsewhere":    {waits: stock(4, time.Hour, "main"), far: 2 * config.Default().StockJobs, want: 3},
 		"some of them are in use":  {waits: stock(2, time.Hour, "main"), busy: []string{"n1", "n2"}, want: 1},
 		"the site has reserved n4": {waits: stock(3, time.Hour, "main"), site: []string{"n4"}, want: 3},
 	} {
@@ -46,6 +48,11 @@ func TestPrice(t *testing.T) {
 		seen := msg.Observation{Begun: at, Jobs: []slurmctl.Job{c.waits, {ID: 91, User: "bob", State: slurmctl.Running, Partition: "main", NodeList: append([]string{"n5", "n6"}, c.busy...)}},
 			Partitions:   []slurmctl.Partition{{Name: "main", Up: true, Nodes: []string{"n1", "n2", "n3", "n4", "n5", "n6"}}, {Name: "half", Up: true, Nodes: []string{"n5", "n6"}}},
 			Reservations: []slurmctl.Reservation{holding}}
+		for i := range c.far {
+			other := stock(1, time.Hour, "half")
+			other.ID, other.UID, other.Priority = slurmctl.JobID(1000+i), uint32(i), 9
+			seen.Jobs = append(seen.Jobs, other)
+		}
 		if c.site != nil {
 			seen.Reservations = append(seen.Reservations, slurmctl.Reservation{Name: "maintenance", Nodes: c.site, Start: at.Add(time.Minute), End: at.Add(time.Hour)})
 		}

@@ -155,7 +155,7 @@ func rounded(m *state.Managing, j *state.Job, list []string, nodes int) ([]strin
 func makeWay(m *state.Managing) bool {
 	m.Pressing, m.Waiting = msg.Set{}, nil
 	g := findGivable(m)
-	for _, w := range plan.StockCandidates(m.Core, m.S, m.Second, slurm.Turn{math.MinInt, 0}, nil) {
+	for _, w := range plan.StockCandidates(m.Core, m.S, m.Second, slurm.Turn{math.MinInt, 0}, plan.SetsBeside(m.Core, m.S, m.Malleable)) {
 		if _, evolves := m.Coming[w.Record.ID]; !evolves { // otherwise it is about to be adopted
 			giveTo(m, g, w)
 		}

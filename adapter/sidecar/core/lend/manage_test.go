@@ -130,6 +130,17 @@ func TestDemanded(t *testing.T) {
 			b.StockRuns(9, "n[5-8]", time.Hour)
 			b.Stock(8, 5, 1, time.Hour)
 		}, "must shrink n4"},
+		"behind many elsewhere": {func(b *statetest.Bench, j *state.Job) {
+			b.Config.StockJobs = 3
+			b.Partition("near", 1, 4)
+			b.Partition("far", 5, 8)
+			j.Record.Partition = "near"
+			b.StockRuns(9, "n[5-8]", time.Hour)
+			b.Stock(8, 5, 1, time.Hour).Partition = "near"
+			for i := range 6 {
+				b.Stock(20+i, 99, 1, time.Hour).Partition = "far"
+			}
+		}, "must shrink n4"},
 		"a stock job could use both": {func(b *statetest.Bench, _ *state.Job) {
 			b.StockRuns(9, "n[5-8]", time.Hour)
 			b.Stock(8, 5, 2, time.Hour)

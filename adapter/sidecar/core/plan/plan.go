@@ -51,7 +51,7 @@ func Candidates(c *state.Core, s *state.Snapshot, now int64) []slurm.Candidate {
 		list = append(list, cand)
 	}
 	switch {
-	case c.Config.Observes():
+	case c.Config.Observes(): // all stock jobs are predicted
 		list = append(list, StockCandidates(c, s, now, slurm.Turn{Tier: math.MinInt}, nil)...)
 	case len(list) > 0:
 		list = append(list, StockCandidates(c, s, now, lowest, SetsOf(s, list))...)

@@ -20,6 +20,7 @@ type Sets struct {
 	s      *state.Snapshot
 
 	licenses msg.Set // that evolving jobs want
+	atOnce   bool    // only stock jobs that wait for nothing but nodes count
 }
 
 // SetsOf returns the sets of nodes that the candidates want.
@@ -39,7 +40,78 @@ func SetsOf(s *state.Snapshot, list []slurm.Candidate) *Sets {
 			t.join(nodes)
 		}
 	}
+	t.joinPartitions(list)
 	return t
+}
+
+// joinPartitions makes one set of the nodes of a partition that jobs in it want: stock jobs there wait for all of them. So there
+// are no more sets than partitions, whatever nodes users ask for.
+func (t *Sets) joinPartitions(list []slurm.Candidate) {
+	done := msg.Set{}
+	var wanted []int
+	for i := range list {
+		for name := range strings.SplitSeq(list[i].Record.Partition, ",") {
+			if done[name] {
+				continue
+			}
+			done[name] = true
+			wanted = wanted[:0]
+			for _, node := range t.s.Partitions[name].Nodes {
+				if n, known := t.s.Index[node]; known && t.of[n] > 0 {
+					wanted = append(wanted, n)
+				}
+			}
+			t.join(wanted)
+		}
+	}
+}
+
+// SetsBeside returns the sets of all nodes that evolving jobs have or may have, held nodes, and nodes of further jobs. Only
+// stock jobs that could start at once count in them.
+func SetsBeside(c *state.Core, s *state.Snapshot, jobs []*state.Job, further ...slurm.Candidate) *Sets {
+	add := func(r *slurmctl.Job, names []string) {
+		var all []int
+		for _, name := range names {
+			if n, known := s.Index[name]; known {
+				all = append(all, n)
+			}
+		}
+		further = append(further, slurm.Candidate{Record: r, Nodes: all})
+	}
+	for _, j := range jobs {
+		if nodes, choices, err := slurm.PlacesOf(c, s, j); err == nil {
+			further = append(further, slurm.Candidate{Record: &j.Record, Nodes: nodes, Choices: choices})
+		}
+		add(&j.Record, append(j.Nodes(), j.Planned()...))
+	}
+	for _, h := range c.Ours {
+		if j := c.ByID[h.Own.Job]; j != nil {
+			add(&j.Record, c.Reservations[h.Name].Nodes)
+		}
+	}
+	t := SetsOf(s, further)
+	t.atOnce = true
+	return t
+}
+
+// First keeps those of a list that are among the first jobs of a set: `most`, or an equal share of four times as many for each of
+// more than four sets.
+func (t *Sets) First(list []slurm.Placed, most int) []slurm.Placed {
+	sets := map[int]int{}
+	for i := range list {
+		for _, set := range t.touched(list[i].Record.Partition) {
+			sets[set] = 0
+		}
+	}
+	share := min(most, 4*most/max(len(sets), 1))
+	return slices.DeleteFunc(list, func(p slurm.Placed) bool {
+		among := false
+		for _, set := range t.touched(p.Record.Partition) {
+			among = among || sets[set] < share
+			sets[set]++
+		}
+		return !among
+	})
 }
 
 // join makes one set of some nodes and of all sets that have one of them.
@@ -120,7 +192,8 @@ func (t *Sets) licensesFor(r *slurmctl.Job) []slurmctl.License {
 
 // StockCandidates lists pending stock jobs that Slurm would start before the last of the evolving jobs, the most
 // urgent first: of each of the sets at most stock_jobs, shared as by ShareOut. A job that can have no node of the sets,
-// and wants none of the licences of evolving jobs, delays none of these, and is left out. Without sets (nil), the list has at most stock_jobs jobs in all.
+// and wants none of the licences of evolving jobs, delays none of these, and is left out. Without sets (nil), no
+// evolving job is there to want nodes, and the list has at most stock_jobs jobs in all: mode observe.
 func StockCandidates(c *state.Core, s *state.Snapshot, now int64, lowest slurm.Turn, sets *Sets) []slurm.Candidate {
 	waiting := stockBySet(c, s, now, lowest, sets)
 	list := make([]slurm.Candidate, 0, min(c.Config.StockJobs*len(waiting), len(s.Jobs)))
@@ -147,7 +220,7 @@ func StockCandidates(c *state.Core, s *state.Snapshot, now int64, lowest slurm.T
 
 // throttled reports whether a stock job of an array that is at its throttle counts.
 func (t *Sets) throttled(r *slurmctl.Job) bool {
-	return t != nil && r.Reason == "JobArrayTaskLimit" && r.Priority > 0
+	return t != nil && !t.atOnce && r.Reason == "JobArrayTaskLimit" && r.Priority > 0
 }
 
 // awaits reports whether a stock job waits for licences that an evolving job wants.

@@ -106,7 +106,7 @@ func (w *Placed) keep(c *state.Core, s *state.Snapshot, o *msg.Occupancy) {
 func waiting(c *state.Core, s *state.Snapshot, j *state.Job) []slurm.Candidate {
 	queued := queuedAsPlanned(c, s)
 	nodes, choices, _ := slurm.PlacesOf(c, s, j)
-	sets := plan.SetsOf(s, append(queued[:len(queued):len(queued)], slurm.Candidate{Nodes: nodes, Choices: choices}))
+	sets := plan.SetsOf(s, append(queued[:len(queued):len(queued)], slurm.Candidate{Record: &j.Record, Nodes: nodes, Choices: choices}))
 	list := append(queued, plan.StockCandidates(c, s, s.Taken.Unix(), slurm.Turn{plan.TierOf(c, &j.Record, false), j.Priority}, sets)...)
 	slices.SortStableFunc(list, plan.MoreUrgent)
 	return list
