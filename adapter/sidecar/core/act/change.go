@@ -4,6 +4,7 @@ import (
 	"github.com/evoslurm/evoslurm/adapter/api"
 	"github.com/evoslurm/evoslurm/adapter/internal/drivemode"
 	"github.com/evoslurm/evoslurm/adapter/job/request"
+	"github.com/evoslurm/evoslurm/adapter/sidecar/core/follow"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/msg"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/refit"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/state"
@@ -13,6 +14,7 @@ import (
 
 // undoChange undoes a change that Slurm refused.
 func undoChange(c *state.Core, j *state.Job, why error) {
+	follow.GrowthFailed(c, j)
 	was := j.UndoChange()
 	state.SetMode(c, j)
 	refit.ChangeProfile(c, j)

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/adopt"
+	"github.com/evoslurm/evoslurm/adapter/sidecar/core/follow"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/msg"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/refit"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/state"
@@ -30,6 +31,7 @@ func mayGiveUp(c *state.Core, j *state.Job, to int, err error) {
 		return // it only replaced lost nodes: no call waits
 	}
 	j.StayInStep()
+	follow.GrowthFailed(c, j)
 	c.Save(j)
 	j.Deny(text, !waitedFor(c, j)) // waiting calls report it
 	refit.Notify(c, j)

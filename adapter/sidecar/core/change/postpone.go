@@ -113,26 +113,27 @@ func postponing(c *state.Core, s *state.Snapshot, j *state.Job, t *state.Target)
 
 // postponed finds which waiting jobs a growth as planned makes later, and returns why it may not.
 func postponed(c *state.Core, s *state.Snapshot, j *state.Job, t *state.Target) string {
-	jobs, seconds := refit.Postponed(c, s, j, t, t.Plan)
+	jobs := refit.Postponed(c, s, j, t, t.Plan)
 	worst, taken := -1, int64(0)
 	for i, w := range jobs {
-		if over := seconds[i] - budgetOf(c, w.Record, w.Job != nil); over > 0 && (worst < 0 || seconds[i] > seconds[worst]) {
+		if over := w.Seconds - budgetOf(c, w.Record, w.Job != nil); over > 0 && (worst < 0 || w.Seconds > jobs[worst].Seconds) {
 			worst = i
 		}
 	}
 	if worst >= 0 {
-		r, left := jobs[worst].Record, budgetOf(c, jobs[worst].Record, jobs[worst].Job != nil)
+		w := jobs[worst]
+		r, left := w.Record, budgetOf(c, w.Record, w.Job != nil)
 		name := state.JobNumber(uint32(r.ID))
 		if r.UID != j.UID && view.Reading(c) == api.OwnJobs {
 			name = "another's job"
 		}
-		if seconds[worst] == planner.Forever {
+		if w.Seconds == planner.Forever {
 			return name + " could not start any more with it"
 		}
-		return fmt.Sprintf("with it, %s would start %v later, and growths may make it %v later (grow_delay)", name, time.Duration(seconds[worst])*time.Second, time.Duration(left)*time.Second)
+		return fmt.Sprintf("with it, %s would start %v later, and growths may make it %v later (grow_delay)", name, time.Duration(w.Seconds)*time.Second, time.Duration(left)*time.Second)
 	}
-	for i, w := range jobs {
-		one := msg.Postponed{Job: w.Record.ID, Seconds: seconds[i], Nodes: w.Profile[0].Nodes}
+	for _, w := range jobs {
+		one := msg.Postponed{Job: w.Record.ID, Seconds: w.Seconds, Nodes: w.Profile[0].Nodes, Would: w.Would}
 		t.Later, taken = append(t.Later, one), taken+one.Seconds*int64(one.Nodes)
 	}
 	if left := shareLeft(c, s, j.UID); taken > left {

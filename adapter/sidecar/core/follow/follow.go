@@ -209,6 +209,7 @@ func requeued(c *state.Core, j *state.Job) {
 	if refit.OfferAt(j) != nil {
 		refit.CloseOffer(c, j, refit.OfferWithdrawn, "the job was requeued")
 	}
+	GrowthFailed(c, j)
 	j.Requeue(c.Now.Add(slurmctl.RegrowAfter))
 	if m := j.Moldable; m != nil {
 		plan.SetChoice(c, j, m.Choice, false)
@@ -268,6 +269,7 @@ func endWith(c *state.Core, j *state.Job, last slurmctl.Job, companions func(*st
 	if refit.OfferAt(j) != nil {
 		refit.CloseOffer(c, j, refit.OfferWithdrawn, "the job has ended")
 	}
+	GrowthFailed(c, j)
 	j.End(at, st)
 	c.Save(j)
 	c.SaveAllocation(j, at, 0, "")

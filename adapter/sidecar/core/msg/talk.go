@@ -40,6 +40,7 @@ type Postponed struct {
 	Job     slurmctl.JobID
 	Seconds int64
 	Nodes   int
+	Would   int64 // Unix second at which the job would start without the growth
 }
 
 func (Tried) input() {}

@@ -127,9 +127,15 @@ func placeAll(c *state.Core, s *state.Snapshot, o *msg.Occupancy, list []slurm.C
 	}
 }
 
-// Postponed lists the waiting jobs that would start later if a running job had another plan, and the seconds of each
-// delay; planner.Forever if it would never start.
-func Postponed(c *state.Core, s *state.Snapshot, j *state.Job, t *state.Target, plan []msg.PlannedStep) (jobs []slurm.Candidate, seconds []int64) {
+// Delayed is a waiting job that would start later.
+type Delayed struct {
+	slurm.Candidate
+	Seconds int64 // how much; planner.Forever if it would never start
+	Would   int64 // when it would start otherwise
+}
+
+// Postponed lists the waiting jobs that would start later if a running job had another plan.
+func Postponed(c *state.Core, s *state.Snapshot, j *state.Job, t *state.Target, plan []msg.PlannedStep) (all []Delayed) {
 	now, before := s.Taken.Unix(), Starts(c, s, j)
 	changed := *t.Job
 	changed.Plan = plan
@@ -141,10 +147,10 @@ func Postponed(c *state.Core, s *state.Snapshot, j *state.Job, t *state.Target, 
 			late = planner.Forever
 		}
 		if late > 0 {
-			jobs, seconds = append(jobs, w.Candidate), append(seconds, late)
+			all = append(all, Delayed{w.Candidate, late, before[w.Record.ID]})
 		}
 	})
-	return jobs, seconds
+	return all
 }
 
 // Starts returns when the waiting jobs that a running job's change may not move would start.

@@ -2,6 +2,7 @@ package state
 
 import (
 	"maps"
+	"slices"
 	"time"
 
 	"github.com/evoslurm/evoslurm/adapter/sidecar/store/row"
@@ -24,6 +25,7 @@ func (j *Job) Change(t *Target, id string, now time.Time) {
 	j.Changed(row.Change{ID: id, Step: ended, Open: true})
 	j.Cause, j.Kept, j.Overdue, j.NeedsReplan, j.Warned, j.UnheldTold = Reason{}, nil, 0, false, false, 0
 	j.Extend, j.Unwritten, j.Undo = j.Runs(), true, &was
+	j.Postpones = slices.Concat(j.Postpones, t.Later)
 }
 
 // UndoChange undoes the change that Slurm refused. It returns what the job is again; its plan is not restored.
@@ -42,6 +44,9 @@ func (j *Job) Written(u slurmctl.JobUpdate) {
 	j.Unwritten, j.Undo, j.Record.Comment, j.SeenComment = false, nil, *u.Comment, "" // even one seen before is searched: slurmctld may lose this one
 	Wrote(&j.Record, u)
 }
+
+// GrowthSettled records that the job has the nodes of its growth, or that the growth has failed.
+func (c *Changing) GrowthSettled() { c.Postpones = nil }
 
 // NotWritten records that Slurm does not accept the changed request.
 func (c *Changing) NotWritten() { c.Unwritten = false }

@@ -42,6 +42,7 @@ func (j *Job) BeginStep(at time.Time) {
 	if j.Inferred() {
 		j.Guessed(j.Step)
 	}
+	j.GrowthSettled()
 	j.inStep(at)
 }
 

@@ -19,6 +19,8 @@ type Changing struct {
 	Undo      *Restorable // the request before the change, in case Slurm refuses it; nil: no call waits for it
 	Reached   int         // the step in which the request was changed, by its marker; 0: not known
 	Release   []string    // nodes that the application would free at the next shrink
+
+	Postpones []msg.Postponed // waiting jobs that start later because of its growth, until the job has the nodes
 }
 
 // Shown holds what users see of a job. Owner: view.
