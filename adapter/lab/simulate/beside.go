@@ -25,7 +25,7 @@ const Neighbour = "neighbour"
 // the first alternative; for a malleable one, its profile as a rigid job.
 func (s Submission) AtPeak() Submission {
 	if s.Evolves() {
-		s.Profile, s.Alternatives, s.Least, s.Most = s.Profile.Rigid(), nil, 0, 0
+		s.Profile, s.Alternatives, s.Least, s.Most, s.Planned = s.Profile.Rigid(), nil, 0, 0, false
 		s.Limit = s.Profile[0].Duration + 120 // what evosbatch requests
 	}
 	return s

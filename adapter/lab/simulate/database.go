@@ -25,6 +25,7 @@ type Database struct {
 	Promises map[PromiseKey]row.Promise
 	Delays   map[uint32]row.Delay
 	Grown    map[row.GrowDelayOf]row.GrowDelay
+	Moved    map[uint32]int64 // how much later growths on demand made each waiting job, in seconds; never forgotten
 }
 
 // PromiseKey is the key of a promise: its job's row and its step.
@@ -43,13 +44,13 @@ type Event struct {
 
 // NewDatabase returns an empty one.
 func NewDatabase() *Database {
-	return &Database{Jobs: map[int64]msg.BookedJob{}, Intents: map[int64]row.Intent{}, Holds: map[int64]row.Hold{}, Promises: map[PromiseKey]row.Promise{}, Delays: map[uint32]row.Delay{}, Grown: map[row.GrowDelayOf]row.GrowDelay{}}
+	return &Database{Jobs: map[int64]msg.BookedJob{}, Intents: map[int64]row.Intent{}, Holds: map[int64]row.Hold{}, Promises: map[PromiseKey]row.Promise{}, Delays: map[uint32]row.Delay{}, Grown: map[row.GrowDelayOf]row.GrowDelay{}, Moved: map[uint32]int64{}}
 }
 
 // clone returns a copy.
 func (d *Database) clone() *Database {
 	return &Database{Aside: slices.Clone(d.Aside), Jobs: maps.Clone(d.Jobs), Intents: maps.Clone(d.Intents), LastIntent: d.LastIntent, Events: slices.Clone(d.Events),
-		Holds: maps.Clone(d.Holds), Promises: maps.Clone(d.Promises), Delays: maps.Clone(d.Delays), Grown: maps.Clone(d.Grown)}
+		Holds: maps.Clone(d.Holds), Promises: maps.Clone(d.Promises), Delays: maps.Clone(d.Delays), Grown: maps.Clone(d.Grown), Moved: maps.Clone(d.Moved)}
 }
 
 // write writes the rows and intents of a step and reports whether it could.
@@ -93,6 +94,8 @@ func (d *Database) write(effects []msg.Effect) (ok bool) {
 		case msg.SaveGrowDelay:
 			if d.Grown[e.Row.GrowDelayOf] = e.Row; e.Row.Amount == 0 {
 				delete(d.Grown, e.Row.GrowDelayOf)
+			} else if !e.Row.User {
+				d.Moved[e.Row.ID] = e.Row.Amount
 			}
 		case msg.Settle:
 			delete(d.Intents, e.Intent)

@@ -9,6 +9,7 @@ import (
 	"slices"
 
 	"github.com/evoslurm/evoslurm/planner"
+	"github.com/evoslurm/evoslurm/slurmctl"
 )
 
 // ESP is the Effective System Performance benchmark, version 2 (Wong and others 2000; Kramer 2008),
@@ -30,7 +31,11 @@ type ESP struct {
 	Ask     bool // dynamic jobs ask instead of declaring
 	Whole   bool // jobs that ask are as much shorter as if they had always had the cores
 	Seed    uint64
-	Burst   bool // 50 jobs at once, then one every 30 s, as the benchmark's own scripts do
+	Burst   bool        // 50 jobs at once, then one every 30 s, as the benchmark's own scripts do
+	Islands []int       // cores of each; results tell on how many jobs are (the thesis's table 3.8)
+	Tree    bool        // Slurm knows the islands, as the leaf switches of topology/tree
+	Planned bool        // all jobs are submitted with evosbatch
+	Aim     planner.Aim // of all jobs' placement then
 
 	Time float64 // divisor of all times except the extra minute that users request; 1 if below
 }
@@ -119,21 +124,37 @@ func (b ESP) Jobs() []Submission {
 			all = append(all, Submission{ID: fmt.Sprint(z.name, i+1), Submit: b.scaled(at), Profile: planner.Profile{{Duration: seconds, Nodes: b.Cores}}, Limit: seconds + 60, First: true})
 		}
 	}
+	for i := range all {
+		all[i].Planned, all[i].Aim = b.Planned, b.Aim
+	}
 	return all
 }
 
 // ESPResult is the result of a run.
 type ESPResult struct {
-	Elapsed    int64   `json:"elapsed"`    // seconds from the first submission to the last end
-	Printed    float64 `json:"printed"`    // efficiency in percent, by the printed least time
-	Efficiency float64 `json:"efficiency"` // by the sum of the jobs' work
-	Throughput float64 `json:"throughput"` // jobs a minute
+	Elapsed    int64     `json:"elapsed"`      // seconds from the first submission to the last end
+	Printed    float64   `json:"printed"`      // efficiency in percent, by the printed least time
+	Efficiency float64   `json:"efficiency"`   // by the sum of the jobs' work
+	Throughput float64   `json:"throughput"`   // jobs a minute
+	Wait       float64   `json:"wait"`         // seconds, on average
+	Got        float64   `json:"got"`          // dynamic jobs that got more cores
+	Moved      float64   `json:"moved"`        // jobs that waited longer for that
+	Later      float64   `json:"later"`        // by how many seconds, on average over all jobs
+	Latest     float64   `json:"latest"`       // and at most
+	On         []float64 `json:"on,omitempty"` // jobs that began on one island, two, …
 }
 
 // Run runs the benchmark on the experiment's Slurm, with its strategy and configuration. With
 // atPeak, evolving jobs are rigid at their largest size.
 func (b ESP) Run(ctx context.Context, e Experiment, atPeak bool) (ESPResult, error) {
 	e.Jobs = b.Jobs()
+	tree, err := b.tree()
+	if err != nil {
+		return ESPResult{}, err
+	}
+	if e.Islands = tree.Switches; b.Tree {
+		e.Cluster.Topology = tree
+	}
 	if len(e.Cluster.NodeList) != b.Cores {
 		e.Cluster.Nodes, e.Cluster.NodeList = b.Cores, nil
 	}
@@ -148,14 +169,57 @@ func (b ESP) Run(ctx context.Context, e Experiment, atPeak bool) (ESPResult, err
 	if n := r.Metrics.Unfinished; n > 0 {
 		return ESPResult{}, fmt.Errorf("%d jobs did not complete", n)
 	}
-	return b.Result(r.Metrics.Makespan-e.Jobs[0].Submit, len(e.Jobs)), nil
+	result := b.Result(r.Metrics.Makespan-e.Jobs[0].Submit, len(e.Jobs))
+	result.Wait, result.On = r.Metrics.Wait.Mean, make([]float64, len(b.Islands))
+	for _, j := range r.Jobs {
+		if j.Islands > 0 {
+			result.On[j.Islands-1]++
+		}
+		if n := len(j.Steps); n > 0 && j.Steps[n-1].Nodes > j.Steps[0].Nodes {
+			result.Got++
+		}
+	}
+	for _, seconds := range r.Metrics.Moved {
+		result.Moved++
+		result.Later += float64(seconds) / float64(len(e.Jobs))
+		result.Latest = max(result.Latest, float64(seconds))
+	}
+	return result, nil
+}
+
+// tree returns the islands below one switch.
+func (b ESP) tree() (slurmctl.Topology, error) {
+	var lists []string
+	first := 1
+	for _, cores := range b.Islands {
+		lists = append(lists, fmt.Sprintf("n[%d-%d]", first, first+cores-1))
+		first += cores
+	}
+	return switches(lists)
+}
+
+// Least returns how many jobs need one island at least, two, …
+func (b ESP) Least() []int {
+	sizes := slices.Sorted(slices.Values(b.Islands))
+	slices.Reverse(sizes)
+	on := make([]int, len(sizes))
+	for _, j := range b.Jobs() {
+		left := j.Profile.Peak()
+		for i, cores := range sizes {
+			if left -= cores; left <= 0 {
+				on[i]++
+				break
+			}
+		}
+	}
+	return on
 }
 
 // Result returns the result for that many jobs in that many seconds.
 func (b ESP) Result(elapsed int64, jobs int) ESPResult {
 	best := b.Best()
 	printed := best - (ESPBest-ESPPrinted)/max(b.Time, 1)
-	return ESPResult{elapsed, 100 * printed / float64(elapsed), 100 * best / float64(elapsed), 60 * float64(jobs) / float64(elapsed)}
+	return ESPResult{Elapsed: elapsed, Printed: 100 * printed / float64(elapsed), Efficiency: 100 * best / float64(elapsed), Throughput: 60 * float64(jobs) / float64(elapsed)}
 }
 
 // Best returns the seconds that the jobs' work would take packed without gaps, by the exact shares

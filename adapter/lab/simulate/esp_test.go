@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/evoslurm/evoslurm/adapter/lab/simulate"
 	"github.com/evoslurm/evoslurm/slurmctl/slurmtest/must"
@@ -115,6 +116,40 @@ func TestESPAsks(t *testing.T) {
 	for _, j := range d {
 		if j.ID == "F1" && (j.Demand.At[0] != 295 || j.Demand.At[1] != 462 || 295+j.Demand.Left(295) != 1231) { // two thirds of 1846 s
 			t.Errorf("F1: %+v, %d s", j.Demand, 295+j.Demand.Left(295))
+		}
+	}
+}
+
+// TestESPIslands: on three islands, eight jobs need more than one (table 3.7). Slurm puts more jobs on one island if it knows them.
+func TestESPIslands(t *testing.T) {
+	b := simulate.ESP{Cores: 512, Full: true, Burst: true, Islands: []int{168, 168, 176}}
+	if least := b.Least(); !slices.Equal(least, []int{222, 6, 2}) {
+		t.Errorf("%v jobs need one, two, and three islands", least)
+	}
+	on := func(tree bool) []float64 {
+		b.Tree = tree
+		r, err := b.Run(t.Context(), experiment(t, 0), false)
+		must.OK(t, err)
+		if r.On[0]+r.On[1]+r.On[2] != 230 || r.On[2] < 2 || r.Wait <= 0 {
+			t.Errorf("tree %v: %+v", tree, r)
+		}
+		return r.On
+	}
+	if without, with := on(false), on(true); with[0] <= without[0] {
+		t.Errorf("%v jobs on one island, two, and three; with topology/tree %v", without, with)
+	}
+}
+
+// TestESPMoves: growths make no waiting job later than the budget allows, and none without one.
+func TestESPMoves(t *testing.T) {
+	b := simulate.ESP{Cores: 120, Dynamic: true, Ask: true, Burst: true}
+	for _, budget := range []time.Duration{0, 20 * time.Minute} {
+		e := experiment(t, 0)
+		e.Config.GrowDelay = budget
+		r, err := b.Run(t.Context(), e, false)
+		must.OK(t, err)
+		if r.Got == 0 || r.Latest > budget.Seconds() || (r.Moved > 0) != (budget > 0) || (r.Later > 0) != (budget > 0) {
+			t.Errorf("%v: %+v", budget, r)
 		}
 	}
 }

@@ -4,10 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/evoslurm/evoslurm/adapter/internal/config"
 	"github.com/evoslurm/evoslurm/adapter/internal/drivemode"
+	"github.com/evoslurm/evoslurm/adapter/sidecar/core/msg"
 	"github.com/evoslurm/evoslurm/planner"
 	"github.com/evoslurm/evoslurm/planner/malleable"
 	"github.com/evoslurm/evoslurm/slurmctl"
@@ -21,6 +24,7 @@ type Experiment struct {
 	Config   config.Config
 	Strategy planner.Strategy
 	Outages  []Outage
+	Islands  []slurmctl.Switch // results tell on how many of them a job begins
 
 	// EveryPoll makes the sidecar poll Slurm at every interval, even if nothing can have changed.
 	// The result is the same, but takes a hundred times as long.
@@ -57,17 +61,19 @@ type Submission struct {
 
 	Demand *Demand // of a job with one step that asks for more nodes
 
-	Limit     int64  // time limit in seconds; 0 for a minute more than it needs
-	User      int    // owner: 0, 1, …
-	Partition string // "" for the default one
-	First     bool   // stock job with a higher priority than others
-	Nice      int    // the higher, the later it starts
-	CPUs      int    // of every node, for a stock job; 0 for whole nodes
+	Limit     int64       // time limit in seconds; 0 for a minute more than it needs
+	User      int         // owner: 0, 1, …
+	Partition string      // "" for the default one
+	First     bool        // has a higher priority than others
+	Planned   bool        // submitted with evosbatch though it has one step
+	Aim       planner.Aim // of its placement, if it is submitted with evosbatch
+	Nice      int         // the higher, the later it starts
+	CPUs      int         // of every node, for a stock job; 0 for whole nodes
 }
 
-// Evolves reports whether it is an evolving job.
+// Evolves reports whether it is an evolving job, or planned as one.
 func (s Submission) Evolves() bool {
-	return len(s.Profile) > 1 || len(s.Alternatives) > 0 || s.Malleable() || s.Demand != nil
+	return s.Planned || len(s.Profile) > 1 || len(s.Alternatives) > 0 || s.Malleable() || s.Demand != nil
 }
 
 // Malleable reports whether it is a malleable job.
@@ -236,11 +242,14 @@ func (t *trial) submit(j *subject) {
 	t.Submitted++
 	t.LastEvent = t.cluster.Elapsed()
 	s, user := j.Submission, experimenter(j.User)
-	limit := time.Duration(s.Limit) * time.Second
+	limit, nice := time.Duration(s.Limit)*time.Second, s.Nice
+	if s.First {
+		nice -= mostUsers
+	}
 	var id slurmctl.JobID
 	var err error
 	if j.Links = 1; s.Evolves() {
-		j.App = &App{User: user, Name: s.ID, Profile: s.Profile, ExpandLimit: s.ExpandLimit, Limit: limit, Partition: s.Partition, Alternatives: s.Alternatives, By: s.By, Demand: s.Demand, Asks: slurmsim.Job{Nice: s.Nice}}
+		j.App = &App{User: user, Name: s.ID, Profile: s.Profile, ExpandLimit: s.ExpandLimit, Limit: limit, Partition: s.Partition, Alternatives: s.Alternatives, By: s.By, Aim: s.Aim, Demand: s.Demand, Asks: slurmsim.Job{Nice: nice}}
 		if s.Malleable() {
 			j.App.bend(s, t.cluster.Size())
 		}
@@ -252,10 +261,6 @@ func (t *trial) submit(j *subject) {
 		lasts := time.Duration(s.Profile[0].Duration) * time.Second
 		if limit == 0 {
 			limit = lasts + time.Minute
-		}
-		nice := s.Nice
-		if s.First {
-			nice -= mostUsers
 		}
 		id, err = t.cluster.Submit(slurmsim.Job{Nice: nice, User: user, Name: s.ID, Script: "#!/bin/bash\n", Partition: s.Partition, Nodes: s.Profile[0].Nodes, CPUs: s.CPUs,
 			TimeLimit: limit, Lasts: lasts})
@@ -304,7 +309,7 @@ func (t *trial) event(e slurmsim.Event) {
 			t.Ended++
 		}
 	case r.Start < 0:
-		r.Start = at
+		r.Start, r.Islands = at, t.islands(e.Job)
 		if j.App != nil {
 			r.Planned = t.planned(e.Job)
 		}
@@ -316,6 +321,18 @@ func (t *trial) event(e slurmsim.Event) {
 			r.Sizes = append(r.Sizes, Size{At: at, Nodes: e.Nodes})
 		}
 	}
+}
+
+// islands returns on how many of the experiment's islands a job is.
+func (t *trial) islands(id slurmctl.JobID) int {
+	job, _ := t.cluster.Record(id)
+	n := 0
+	for _, s := range t.Islands {
+		if len(msg.Common(s.Nodes, job.NodeList)) > 0 {
+			n++
+		}
+	}
+	return n
 }
 
 // planned returns the planned sizes of a job.
@@ -389,6 +406,7 @@ func (t *trial) result() *Result {
 	r.measure(float64(t.Used)/1e6, float64(t.Idle)/1e6)
 	if s := t.sidecar; s != nil {
 		r.Sidecar = true
+		m.Moved = slices.Sorted(maps.Values(s.Database.Moved))
 		s.rested()
 		m.LeftOut = s.Skipped
 		m.Commands, m.Polls = s.Commands()+perPoll*m.LeftOut+s.Configs*uint64(s.Cluster.ConfigCommands()), s.Polls+m.LeftOut

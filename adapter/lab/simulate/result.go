@@ -33,6 +33,7 @@ type JobResult struct {
 	Reason   string       `json:"reason,omitempty"` // why it did not run, or not on
 	User     int          `json:"user"`
 	Area     int64        `json:"area"`              // node-seconds that it asked for
+	Islands  int          `json:"islands,omitempty"` // of the experiment, on which it began
 	Sizes    []Size       `json:"sizes"`             // of the job itself; 0 nodes: it had ended
 	Steps    []StepResult `json:"steps,omitempty"`   // as its application saw them begin
 	Planned  []Size       `json:"planned,omitempty"` // of an evolving job: as its plan was when it started
@@ -62,6 +63,8 @@ type Metrics struct {
 	Commands   uint64 `json:"commands"`   // that the sidecar ran
 	Polls      uint64 `json:"polls"`      // of Slurm, of three commands each
 	LeftOut    uint64 `json:"left_out"`   // polls skipped because nothing had changed
+
+	Moved []int64 `json:"moved,omitempty"` // how much later growths on demand made waiting jobs, in seconds, ascending
 }
 
 // Outcome returns its jobs in the form of package outcome.
