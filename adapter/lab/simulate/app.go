@@ -2,6 +2,7 @@ package simulate
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/evoslurm/evoslurm/adapter/api"
@@ -106,13 +107,17 @@ func (a *App) mold(sp *request.Request) {
 	sp.Profile = a.Profile
 }
 
-// began finds out which alternative a moldable job got.
+// began finds out which alternative a moldable job got. If everything was released, it may begin on the nodes of the largest
+// step of one.
 func (a *App) began(nodes int, limit time.Duration) {
 	found := -1
 	for k, p := range a.Alternatives {
 		if p[0].Nodes == nodes && (found < 0 || limitFor(p) == limit) {
 			found = k
 		}
+	}
+	if found < 0 && a.PeaksFrom > 0 {
+		found = slices.IndexFunc(a.Alternatives, func(p planner.Profile) bool { return p.Peak() == nodes })
 	}
 	a.startsOver()
 	if found >= 0 {
