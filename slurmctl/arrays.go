@@ -36,6 +36,9 @@ func (j *Job) Task() (number uint32, is bool) {
 	return uint32(n), err == nil
 }
 
+// cutTasks ends a list of tasks that was cut.
+const cutTasks = "..."
+
 // WaitingTasks returns the tasks of an array's record, e.g. "4-9,12" or "0-98:2". It reports whether these are all of
 // them. The text is "" if the record stands for no array.
 func (j *Job) WaitingTasks() (text string, all bool) {
@@ -44,7 +47,7 @@ func (j *Job) WaitingTasks() (text string, all bool) {
 		return "", true
 	}
 	text, _, _ = strings.Cut(strings.Trim(text, "[]"), "%")
-	short, cut := strings.CutSuffix(text, ",...")
+	short, cut := strings.CutSuffix(text, ","+cutTasks)
 	return short, !cut
 }
 
@@ -174,4 +177,54 @@ func (c *Client) UpdateTasks(ctx context.Context, array JobID, tasks string, u J
 		return err
 	}
 	return c.change(ctx, array, a)
+}
+
+// HasTask reports whether a text such as "4-9,12" or "0-98:2" has a task, or may have it, as it ends with "...".
+func HasTask(text string, number uint32) bool {
+	n := uint64(number)
+	for part := range strings.SplitSeq(text, ",") {
+		if low, high, by, err := taskRange(part); part == cutTasks || err == nil && low <= n && n <= high && (n-low)%by == 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// CutTasks returns a list of tasks of at most so many bytes; one that was cut ends with "...".
+func CutTasks(text string, bytes int) string {
+	if len(text) <= bytes {
+		return text
+	}
+	return text[:strings.LastIndexByte(text[:bytes-len(cutTasks)], ',')+1] + cutTasks
+}
+
+// mostShown is how many bytes of an array's tasks JoinTasks writes, as squeue does unless SLURM_BITSTR_LEN says otherwise.
+const mostShown = 64
+
+// JoinTasks writes waiting tasks as squeue shows them, "[2-4,9%2]": some by their numbers in ascending order, then those
+// of a text. At most `limit` of them may run at once. A long list ends with "...".
+func JoinTasks(numbers []uint32, text string, limit int) string {
+	var parts []string
+	for first := 0; first < len(numbers); {
+		last := first
+		for last+1 < len(numbers) && numbers[last+1] == numbers[last]+1 {
+			last++
+		}
+		low, high := uint64(numbers[first]), uint64(numbers[last])
+		if first = last + 1; first == len(numbers) {
+			next, more, _ := strings.Cut(text, ",")
+			if l, h, by, err := taskRange(next); err == nil && by == 1 && l == high+1 {
+				high, text = h, more
+			}
+		}
+		parts = append(parts, formatTasks(low, high))
+	}
+	if text != "" {
+		parts = append(parts, text)
+	}
+	all := CutTasks(strings.Join(parts, ","), mostShown)
+	if limit > 0 {
+		all += "%" + strconv.Itoa(limit)
+	}
+	return "[" + all + "]"
 }

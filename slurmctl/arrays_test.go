@@ -109,3 +109,39 @@ func TestTaskNames(t *testing.T) {
 		}
 	}
 }
+
+// TestJoinTasks checks how the waiting tasks of an array are written: as squeue does, and no longer.
+func TestJoinTasks(t *testing.T) {
+	many := make([]uint32, 32)
+	for i := range many {
+		many[i] = uint32(2 * i)
+	}
+	for _, c := range []struct {
+		numbers []uint32
+		text    string
+		limit   int
+		want    string
+	}{
+		{[]uint32{2, 3, 4, 9}, "", 0, "[2-4,9]"},
+		{[]uint32{2, 3, 4}, "", 10, "[2-4%10]"},
+		{[]uint32{1, 2}, "3-100", 0, "[1-100]"},
+		{[]uint32{1, 2}, "3,7-9", 2, "[1-3,7-9%2]"},
+		{[]uint32{0, 2}, "3-99:3", 0, "[0,2,3-99:3]"},
+		{nil, "33-1000000", 10, "[33-1000000%10]"},
+		{[]uint32{4294967295}, "", 0, "[4294967295]"},
+		{many, "64-98:2", 0, "[0,2,4,6,8,10,12,14,16,18,20,22,24,26,28,30,32,34,36,38,40,42,...]"},
+		{nil, strings.Repeat("9", 4096), 5, "[...%5]"},
+	} {
+		if got := JoinTasks(c.numbers, c.text, c.limit); got != c.want || len(got) > mostShown+len("[%4294967295]") {
+			t.Errorf("%v, %q, %d: %s, want %s", c.numbers, c.text, c.limit, got, c.want)
+		}
+	}
+	for number, want := range map[uint32]bool{3: false, 4: true, 9: true, 10: false, 12: true, 20: true, 22: false, 24: true, 4294967295: false} {
+		if got := HasTask("4-9,12,x,20-98:4", number); got != want {
+			t.Errorf("task %d: %v", number, got)
+		}
+	}
+	if !HasTask("4,...", 7) {
+		t.Error("a list that was cut may have task 7")
+	}
+}
