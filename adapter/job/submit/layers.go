@@ -3,6 +3,7 @@ package submit
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -105,19 +106,27 @@ func valuesOf(environ []string) map[string]string {
 	return values
 }
 
-// ownFrom returns evosbatch's own options in the environment.
-func ownFrom(environ []string) []getopt.Option {
+// ownFrom returns evosbatch's own options in the environment. It refuses a variable without a meaning.
+func ownFrom(environ []string) ([]getopt.Option, error) {
 	values := valuesOf(environ)
 	var found []getopt.Option
 	for _, name := range request.Options {
 		if name == "component" { // a variable names one only
 			continue
 		}
-		if value := values[ownVariable(name)]; value != "" {
-			found = append(found, getopt.Option{Name: name, Value: value, HasValue: true, Source: ownVariable(name)})
+		variable := ownVariable(name)
+		if value := values[variable]; value != "" {
+			found = append(found, getopt.Option{Name: name, Value: value, HasValue: true, Source: variable})
+		}
+		delete(values, variable)
+	}
+	for _, variable := range slices.Sorted(maps.Keys(values)) {
+		if option, is := strings.CutPrefix(variable, ownVariable("")); is && values[variable] != "" {
+			return nil, fmt.Errorf("%s: evosbatch reads no such variable (see evosbatch(1)): unset it, and give --%s on the command line",
+				legible.Brief(variable), legible.Brief(strings.ToLower(strings.ReplaceAll(option, "_", "-"))))
 		}
 	}
-	return found
+	return found, nil
 }
 
 // errHeterogeneous is the error for every way to request a heterogeneous job.

@@ -2,6 +2,8 @@ package submit
 
 import (
 	"fmt"
+	"os"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -31,7 +33,9 @@ func TestOwnVariables(t *testing.T) {
 		must.OK(t, err)
 		asked, err := request.FromScript([]byte(c.script))
 		must.OK(t, err)
-		src := sources{line: line, options: layers{command: line.Options, own: ownFrom(strings.Fields(c.environ))}, evo: asked}
+		own, err := ownFrom(strings.Fields(c.environ))
+		must.OK(t, err)
+		src := sources{line: line, options: layers{command: line.Options, own: own}, evo: asked}
 		r, _, err := newSubmission(src, request.Request{ExpandLimit: 1}, time.Now())
 		switch {
 		case c.refused != "":
@@ -48,4 +52,35 @@ func TestOwnVariables(t *testing.T) {
 			t.Errorf("%+v: %v", c, r.request.Profile)
 		}
 	}
+}
+
+// TestVariables checks that the variable of each of evosbatch's own options works, or is refused, as is one of no option.
+// An empty variable is none.
+func TestVariables(t *testing.T) {
+	refused := strings.Fields("component dry-run require-profile rigid time array array-inx")
+	for _, option := range slices.Concat([]string{"profile"}, strings.Fields(ownOptions+" "+ownFlags), refused) {
+		variable := ownVariable(option)
+		got, err := ownFrom([]string{"SBATCH_TIMELIMIT=1", variable + "=1", "EVOSLURM_API=x"})
+		switch refuses := slices.Contains(refused, option); {
+		case refuses != (err != nil):
+			t.Errorf("%s: %v, %v", variable, got, err)
+		case refuses && !(strings.HasPrefix(err.Error(), variable+": ") && strings.HasSuffix(err.Error(), "--"+option+" on the command line")):
+			t.Errorf("%s: %v", variable, err)
+		case !refuses && (len(got) != 1 || got[0].Name != option || got[0].Value != "1" || got[0].Source != variable):
+			t.Errorf("%s: %v", variable, got)
+		case !refuses && !strings.Contains(manual(t), variable):
+			t.Errorf("%s is not in the manual", variable)
+		}
+		if got, err := ownFrom([]string{variable + "="}); len(got) != 0 || err != nil {
+			t.Errorf("%s=: %v, %v", variable, got, err)
+		}
+	}
+}
+
+// manual returns evosbatch's manual.
+func manual(t *testing.T) string {
+	t.Helper()
+	text, err := os.ReadFile("../../../contrib/man/evosbatch.1")
+	must.OK(t, err)
+	return string(text)
 }

@@ -19,7 +19,10 @@ type sources struct {
 // sources reads everything that says what is submitted; text is the script, if it was read already.
 func (in reader) sources(ctx context.Context, table optionTable, line getopt.Line, text *script) (src sources, err error) {
 	src.line = line
-	src.options = layers{environment: table.fromEnvironment(in.environ), command: line.Options, own: ownFrom(in.environ)}
+	src.options = layers{environment: table.fromEnvironment(in.environ), command: line.Options}
+	if src.options.own, err = ownFrom(in.environ); err != nil {
+		return src, err
+	}
 	for _, place := range [][]getopt.Option{src.options.command, src.options.own} {
 		for i := range place {
 			if o := &place[i]; o.Name == "profile" {
