@@ -4,6 +4,7 @@ import (
 	"context"
 	"net/http"
 	"net/url"
+	"slices"
 )
 
 // Status returns the sidecar's.
@@ -25,6 +26,34 @@ func (c *Client) Queue(ctx context.Context, all bool) ([]Job, error) {
 // Job returns one evolving job.
 func (c *Client) Job(ctx context.Context, id uint32) (Job, error) {
 	return callOnce[Job](ctx, c, http.MethodGet, jobPath(id), nil)
+}
+
+// Find returns the ID of the job with a name. It asks for that of a task: the job of this name that was submitted last.
+func (c *Client) Find(ctx context.Context, name JobName) (id uint32, err error) {
+	if !name.One {
+		return name.ID, nil
+	}
+	jobs, err := c.Queue(ctx, true)
+	if err != nil {
+		return 0, err
+	}
+	past, err := c.History(ctx, HistoryQuery{Tasks: []JobName{name}, Limit: 1})
+	if err != nil {
+		return 0, err
+	}
+	var found *Job
+	for _, j := range slices.Concat(past.Jobs, jobs) {
+		if name.Is(&j) && (found == nil || !j.Submit.Before(found.Submit)) {
+			found = &j
+		}
+	}
+	switch {
+	case found == nil:
+		return 0, Errorf(ErrNotFound, "%s is no task of an evolving array", name)
+	case found.ArrayRest != "":
+		return 0, Errorf(ErrConflict, "task %s has no job ID yet: it waits in the record of its array", name)
+	}
+	return found.ID, nil
 }
 
 // Allocation returns what the job has now.

@@ -21,6 +21,7 @@ type History struct {
 type HistoryQuery struct {
 	Start, End time.Time // ended at Start or later, and submitted before End; zero for any time
 	Jobs       []uint32  // Slurm IDs of base jobs
+	Tasks      []JobName // tasks of arrays, besides Jobs: one, or all of an array
 	Users      []string  // names or UIDs
 	Names      []string  // of jobs
 	Before     Place     // History.Next, parsed; zero for the first page
@@ -65,6 +66,9 @@ func (q HistoryQuery) values() url.Values {
 	for _, id := range q.Jobs {
 		v.Add("job", idText(id))
 	}
+	for _, t := range q.Tasks {
+		v.Add("task", t.String())
+	}
 	for name, t := range map[string]time.Time{"start": q.Start, "end": q.End} {
 		if !t.IsZero() {
 			v.Set(name, t.Format(time.RFC3339))
@@ -100,6 +104,8 @@ func parseHistoryQuery(v url.Values) (q HistoryQuery, err error) {
 					break
 				}
 			}
+		case "task":
+			q.Tasks, err = parseJobNames(texts)
 		case "start":
 			q.Start, err = time.Parse(time.RFC3339, text)
 		case "end":
@@ -110,7 +116,7 @@ func parseHistoryQuery(v url.Values) (q HistoryQuery, err error) {
 			n, err = strconv.ParseUint(text, 10, 31)
 			q.Limit = int(min(max(n, 1), MostHistory))
 		default:
-			return q, Errorf(ErrInvalid, "%s=%q: want start, end, user, job, name, before or limit", name, text)
+			return q, Errorf(ErrInvalid, "%s=%q: want start, end, user, job, task, name, before or limit", name, text)
 		}
 		if err != nil {
 			return q, Errorf(ErrInvalid, "%s=%q is not understood", name, texts[0])

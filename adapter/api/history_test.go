@@ -31,7 +31,7 @@ func TestHistory(t *testing.T) {
 	b := archived{newBackend(4000), new([]HistoryQuery)}
 	operator, other := uint32(4009), uint32(4001)
 	s := &Server{Backend: b, Log: logrus.New(), Reading: func() Reading { return OwnJobs }, Operator: func(uid uint32) bool { return uid == operator }}
-	q := HistoryQuery{Start: time.Unix(1000, 0).UTC(), End: time.Unix(2000, 0).UTC(), Jobs: []uint32{5, 6}, Users: []string{"a&b", "7"}, Names: []string{"x"}, Before: Place{5, -6}, Limit: 9}
+	q := HistoryQuery{Start: time.Unix(1000, 0).UTC(), End: time.Unix(2000, 0).UTC(), Jobs: []uint32{5, 6}, Tasks: []JobName{{ID: 20}, {ID: 20, Task: 3, One: true}}, Users: []string{"a&b", "7"}, Names: []string{"x"}, Before: Place{5, -6}, Limit: 9}
 	for uid, owner := range map[*uint32]*uint32{&operator: nil, &b.owner: &b.owner, &other: &other} {
 		page, err := s.Visitor(uid).History(t.Context(), q)
 		want := q
@@ -57,7 +57,7 @@ func TestHistoryQueries(t *testing.T) {
 	if _, err := s.Visitor(nil).History(t.Context(), HistoryQuery{}); !errors.Is(err, ErrDenied) {
 		t.Errorf("an unknown caller: %v", err)
 	}
-	for _, text := range []string{"job=x", "job=1&job=-1", "before=5", "limit=-1", "start=now", "nothing=1", strings.Repeat("user=u&", MostListed+1)} {
+	for _, text := range []string{"job=x", "job=1&job=-1", "task=20&task=20_x", "before=5", "limit=-1", "start=now", "nothing=1", strings.Repeat("user=u&", MostListed+1)} {
 		if _, err := visit[History](t.Context(), s.Visitor(&operator), s.desk(t.Context()).history, "/v1/history?"+text, nil); !errors.Is(err, ErrInvalid) {
 			t.Errorf("%s: %v", text, err)
 		}

@@ -2,16 +2,16 @@ package api
 
 import (
 	"encoding/json"
-	"fmt"
-	"strconv"
 	"time"
 )
 
 // Job is an evolving job as evosqueue and the dashboard see it.
 type Job struct {
-	ID          uint32         `json:"id"`                   // Slurm id of the base job (of the first job in a chain)
-	Array       uint32         `json:"array,omitempty"`      // of a task: its array
-	ArrayTask   uint32         `json:"array_task,omitempty"` // its number there
+	ID          uint32         `json:"id"`                    // Slurm id of the base job (of the first job in a chain)
+	Array       uint32         `json:"array,omitempty"`       // of a task: its array
+	ArrayTask   uint32         `json:"array_task,omitempty"`  // its number there
+	ArrayRest   string         `json:"array_rest,omitempty"`  // tasks that wait in the array's record, e.g. 33-100: the job stands for all of them
+	ArrayLimit  int            `json:"array_limit,omitempty"` // how many tasks of its array may run at once; 0: any number
 	Name        string         `json:"name"`
 	User        string         `json:"user"`
 	UID         uint32         `json:"uid"`
@@ -44,14 +44,6 @@ type Job struct {
 	HeldIdle    int64          `json:"held_idle,omitempty"`  // node-seconds that its holds kept idle from jobs that waited
 	Plan        []Span         `json:"plan"`                 // planned steps (past ones as they were planned)
 	Past        []Span         `json:"past"`                 // real allocations
-}
-
-// Label returns the job's ID, or ARRAY_TASK for a task of an array.
-func (j *Job) Label() string {
-	if j.Array != 0 {
-		return fmt.Sprintf("%d_%d", j.Array, j.ArrayTask)
-	}
-	return strconv.FormatUint(uint64(j.ID), 10)
 }
 
 // Moldable holds the alternatives of a moldable job.

@@ -25,6 +25,7 @@ import (
 	"github.com/evoslurm/evoslurm/adapter/internal/legible"
 	"github.com/evoslurm/evoslurm/adapter/internal/version"
 	"github.com/evoslurm/evoslurm/adapter/internal/when"
+	"github.com/evoslurm/evoslurm/adapter/show/display"
 	"github.com/evoslurm/evoslurm/adapter/show/ran"
 )
 
@@ -52,6 +53,7 @@ type options struct {
 
 	from, to time.Time // of the window; to zero: no end
 	columns  []column
+	named    []api.JobName // by --jobs
 }
 
 func newCommand() *cobra.Command {
@@ -115,7 +117,7 @@ node-seconds of each step. The options are those of sacct.`,
 	f.StringSliceVarP(&o.users, "user", "u", nil, "jobs of these users, by name or number (default: your own; for root, all)")
 	f.StringSliceVar(&o.users, "uid", nil, "same as --user")
 	f.BoolVarP(&o.all, "allusers", "a", false, "jobs of all users whose jobs you may read")
-	f.StringSliceVarP(&o.jobs, "jobs", "j", nil, "IDs of jobs to show")
+	f.StringSliceVarP(&o.jobs, "jobs", "j", nil, "jobs, arrays, or tasks (ARRAY_TASK) to show")
 	f.StringSliceVarP(&o.accounts, "accounts", "A", nil, "jobs in these accounts")
 	f.StringSliceVarP(&o.partitions, "partition", "r", nil, "jobs in these partitions")
 	f.StringSliceVar(&o.names, "name", nil, "jobs with these names")
@@ -177,9 +179,11 @@ func (o *options) exist() error {
 // prepare checks and completes the options.
 func (o *options) prepare(now time.Time, me func() (string, error)) (err error) {
 	for _, word := range o.jobs {
-		if id, err := strconv.ParseUint(word, 10, 32); err != nil || id == 0 {
-			return fmt.Errorf("invalid job id: %s", word)
+		name, err := api.ParseJobName(word)
+		if err != nil {
+			return err
 		}
+		o.named = append(o.named, name)
 	}
 	if o.start == "" && len(o.jobs) == 0 {
 		o.start = "midnight"
@@ -233,7 +237,8 @@ func (o *options) shows(j api.Job) bool {
 		states[i] = strings.ToUpper(s)
 	}
 	if !in(o.users, j.User, strconv.FormatUint(uint64(j.UID), 10)) || !in(o.accounts, j.Account) || !in(o.partitions, j.Partition) ||
-		!in(o.names, j.Name) || !in(states, state(j), short[state(j)]) || !in(o.jobs, strconv.FormatUint(uint64(j.ID), 10)) {
+		!in(o.names, j.Name) || !in(states, state(j), short[state(j)]) ||
+		len(o.named) > 0 && !slices.ContainsFunc(o.named, func(n api.JobName) bool { return n.Is(&j) }) {
 		return false
 	}
 	began := j.Submit
@@ -274,7 +279,7 @@ func (o *options) line(b *strings.Builder, mark string, cell func(c column) stri
 // write writes the jobs and their steps, or totals; it queries events if a column needs them.
 func (o *options) write(w io.Writer, jobs []api.Job, now time.Time, events func(id uint32) ([]api.Event, error)) error {
 	jobs = slices.DeleteFunc(slices.Clone(jobs), func(j api.Job) bool { return !o.shows(j) })
-	slices.SortStableFunc(jobs, func(a, b api.Job) int { return int(int64(a.ID) - int64(b.ID)) })
+	slices.SortStableFunc(jobs, api.CompareJobs)
 	if o.json {
 		text, err := json.MarshalIndent(jobs, "", "  ")
 		if err == nil {
@@ -292,17 +297,19 @@ func (o *options) write(w io.Writer, jobs []api.Job, now time.Time, events func(
 		return err
 	}
 	byEvents := slices.ContainsFunc(o.columns, func(c column) bool { return slices.Contains(told, c.name) })
-	for _, j := range jobs {
+	for _, l := range display.Fold(jobs, false) {
 		var grown []ran.Promise
 		if byEvents {
-			recorded, err := events(j.ID)
+			recorded, err := events(l.ID)
 			if err != nil {
 				return err
 			}
-			grown = ran.Promises(j, recorded)
+			grown = ran.Promises(l.Job, recorded)
 		}
-		rows := steps(j, grown, now)
-		o.line(&b, "+", func(c column) string { return c.text(whole(j, rows, grown, now)) })
+		rows := steps(l.Job, grown, now)
+		job := whole(l.Job, rows, grown, now)
+		job.label = l.Label()
+		o.line(&b, "+", func(c column) string { return c.text(job) })
 		for _, r := range rows {
 			if !o.jobsOnly {
 				o.line(&b, "+", func(c column) string { return c.text(r) })

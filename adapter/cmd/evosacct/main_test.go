@@ -94,13 +94,41 @@ func TestRows(t *testing.T) {
 			t.Errorf("%s (%v):\n%s\nwant\n%s", args, err, got, want)
 		}
 	}
-	for args, want := range map[string]string{"-j x": "invalid job id", "-S sometime": "invalid time", "-S 13:00 -E 12:00": "before its start", "-o nothing": "there are JobID, Step", "-o jobid%x": "width", "--totals=node": "there are totals by account, partition, user", "-a -o late": "the log is gone"} {
+	for args, want := range map[string]string{"-j x": `invalid job ID "x"`, "-j 20_": `invalid job ID "20_"`, "-S sometime": "invalid time", "-S 13:00 -E 12:00": "before its start", "-o nothing": "there are JobID, JobIDRaw, Step", "-o jobid%x": "width", "--totals=node": "there are totals by account, partition, user", "-a -o late": "the log is gone"} {
 		if _, err := acct(t, strings.Fields(args)...); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %q", args, err, want)
 		}
 	}
 	if got, err := acct(t, "--json", "-j", "7"); err != nil || !strings.Contains(got, `"end_state": "TIMEOUT"`) {
 		t.Errorf("JSON: %v %s", err, got)
+	}
+}
+
+// TestTasks checks that tasks of an array have their labels, that the waiting ones share a line, and that --jobs takes
+// arrays and tasks.
+func TestTasks(t *testing.T) {
+	task := func(id, n uint32, state string) api.Job {
+		return api.Job{ID: id, Array: 20, ArrayTask: n, ArrayLimit: 2, Name: "sweep", User: "alice", UID: 1, State: state, EndState: "COMPLETED", Submit: ago(100), End: ago(30),
+			Past: []api.Span{{Step: 1, Start: ago(60), End: ago(30), Nodes: 2}}}
+	}
+	rest := api.Job{ID: 20, Array: 20, ArrayRest: "5-1000000", ArrayLimit: 2, State: "queued", Submit: ago(100)}
+	jobs := []api.Job{rest, task(24, 4, "queued"), task(21, 1, "ended"), task(23, 3, "queued"), task(22, 2, "ended"), {ID: 21, State: "ended", EndState: "FAILED", Submit: ago(200), End: ago(190)}}
+	jobs[1].Past, jobs[3].Past = nil, nil
+	for args, want := range map[string]string{
+		"-X -a -S 10:00":  "20_1 21 COMPLETED|20_2 22 COMPLETED|20_[3-1000000%2] 23 PENDING|21 21 FAILED|",
+		"-j 20":           "20_1 21 COMPLETED|20_1/1 21 COMPLETED|20_2 22 COMPLETED|20_2/1 22 COMPLETED|20_[3-1000000%2] 23 PENDING|",
+		"-X -j 20_2,20_4": "20_2 22 COMPLETED|20_4 24 PENDING|",
+		"-X -j 20_9":      "20_[5-1000000%2] 20 PENDING|",
+		"-X -j 22":        "20_2 22 COMPLETED|",
+	} {
+		o, cmd := build()
+		must.OK(t, cmd.ParseFlags(append(strings.Fields(args), "-n", "-P", "-o", "jobid,jobidraw,state")))
+		must.OK(t, o.prepare(now, func() (string, error) { return "1", nil }))
+		var b bytes.Buffer
+		must.OK(t, o.write(&b, jobs, now, recorded))
+		if got := strings.NewReplacer("|", " ", "\n", "|").Replace(b.String()); got != want {
+			t.Errorf("%s: %s, want %s", args, got, want)
+		}
 	}
 }
 
@@ -112,10 +140,10 @@ func TestWithPast(t *testing.T) {
 		{Ended: 8, Row: 3}: {Jobs: []api.Job{{ID: 3, State: "ended"}, {ID: 2, Submit: ago(99), State: "ended"}}}, // an ID that was used before
 	}
 	o, cmd := build()
-	must.OK(t, cmd.ParseFlags([]string{"-j", "1,2,3", "-u", "ann", "-S", "12:00", "-E", "13:00"}))
+	must.OK(t, cmd.ParseFlags([]string{"-j", "1,2,3,20_3", "-u", "ann", "-S", "12:00", "-E", "13:00"}))
 	must.OK(t, o.prepare(now, func() (string, error) { return "1", nil }))
 	q := o.query()
-	if fmt.Sprint(q.Jobs, q.Users) != "[1 2 3] [ann]" || !q.Start.Equal(ago(120)) || !q.End.Equal(ago(60).Add(time.Second)) {
+	if fmt.Sprint(q.Jobs, q.Tasks, q.Users) != "[1 2 3] [1 2 3 20_3] [ann]" || !q.Start.Equal(ago(120)) || !q.End.Equal(ago(60).Add(time.Second)) {
 		t.Errorf("%+v", q)
 	}
 	all, err := withPast(listed, q, func(q api.HistoryQuery) (api.History, error) { return pages[q.Before], nil })

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"strconv"
 	"time"
 
 	"github.com/evoslurm/evoslurm/adapter/api"
@@ -20,10 +19,10 @@ func (o *options) query() api.HistoryQuery {
 	if len(o.names) <= api.MostListed {
 		q.Names = o.names
 	}
-	if len(o.jobs) <= api.MostListed {
-		for _, text := range o.jobs {
-			if id, err := strconv.ParseUint(text, 10, 32); err == nil {
-				q.Jobs = append(q.Jobs, uint32(id))
+	if len(o.named) <= api.MostListed {
+		for _, n := range o.named {
+			if q.Tasks = append(q.Tasks, n); !n.One {
+				q.Jobs = append(q.Jobs, n.ID)
 			}
 		}
 	}

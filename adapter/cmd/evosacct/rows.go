@@ -19,7 +19,8 @@ import (
 // row is a job, or one of its steps.
 type row struct {
 	job         api.Job
-	step        int // 0: the job as a whole
+	label       string // its ID as shown
+	step        int    // 0: the job as a whole
 	state       string
 	start, end  time.Time // zero: not yet
 	elapsed     time.Duration
@@ -78,7 +79,7 @@ func steps(j api.Job, grown []ran.Promise, now time.Time) []row {
 		i := slices.IndexFunc(rows, func(r row) bool { return r.step == p.Step })
 		if i < 0 {
 			i = len(rows)
-			rows = append(rows, row{job: j, step: p.Step, start: p.Start})
+			rows = append(rows, row{job: j, label: j.Label(), step: p.Step, start: p.Start})
 			if g := slices.IndexFunc(grown, func(g ran.Promise) bool { return g.Step == p.Step }); g >= 0 {
 				rows[i].grown = grown[g : g+1]
 			}
@@ -155,12 +156,12 @@ type column struct {
 // all lists the columns, by sacct's names if it has them, and Evoslurm's own.
 var all = []column{
 	{"JobID", -12, func(r row) string {
-		id := strconv.FormatUint(uint64(r.job.ID), 10)
 		if r.step > 0 {
-			id += "/" + strconv.Itoa(r.step)
+			return r.label + "/" + strconv.Itoa(r.step)
 		}
-		return id
+		return r.label
 	}},
+	{"JobIDRaw", -12, func(r row) string { return strconv.FormatUint(uint64(r.job.ID), 10) }},
 	{"Step", 4, func(r row) string {
 		if r.step == 0 {
 			return ""

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+
+	"github.com/evoslurm/evoslurm/adapter/api"
 )
 
 const cancelHoldsHelp = `Cancel the holds for the coming growths of a running job: other jobs may have these nodes at once. The job
@@ -25,7 +27,7 @@ func newCancelHolds() *cobra.Command {
 		Long:  cancelHoldsHelp,
 		Args:  cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			id, err := parseJob(args[0])
+			name, err := api.ParseJobName(args[0])
 			if err != nil {
 				return err
 			}
@@ -37,6 +39,10 @@ func newCancelHolds() *cobra.Command {
 			defer stop()
 			ctx, cancel := context.WithTimeout(ctx, timeout)
 			defer cancel()
+			id, err := client.Find(ctx, name)
+			if err != nil {
+				return err
+			}
 			a, err := client.CancelHolds(ctx, id)
 			if err != nil {
 				return err

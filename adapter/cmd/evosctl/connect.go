@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"strconv"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -47,33 +46,30 @@ func atOnce[T any](ctx context.Context, client *api.Client, question func(contex
 	return answer, err
 }
 
-// parseJob reads a job's ID.
-func parseJob(text string) (uint32, error) {
-	id, err := strconv.ParseUint(text, 10, 32)
-	if err != nil || id == 0 {
-		return 0, fmt.Errorf("invalid job ID %q", text)
-	}
-	return uint32(id), nil
-}
-
 // jobFlag is --job, for the commands that are about one job.
-type jobFlag struct{ id uint32 }
+type jobFlag struct{ name string }
 
 func (f *jobFlag) add(cmd *cobra.Command) {
-	cmd.Flags().Uint32Var(&f.id, "job", 0, "ID of the evolving job (not needed inside the job)")
+	cmd.Flags().StringVar(&f.name, "job", "", "ID of the evolving job, or ARRAY_TASK (not needed inside the job)")
 }
 
 // connect returns a client and the job that the command is about.
 func (f *jobFlag) connect(cmd *cobra.Command) (*api.Client, uint32, error) {
-	given := ""
+	var name api.JobName
+	var err error
 	if cmd.Flags().Changed("job") {
-		given = strconv.FormatUint(uint64(f.id), 10)
+		name, err = api.ParseJobName(f.name)
+	} else {
+		name.ID, err = injob.JobID("", os.Getenv)
 	}
-	job, err := injob.JobID(given, os.Getenv)
 	if err != nil {
 		return nil, 0, err
 	}
 	client, err := connect(cmd)
+	if err != nil {
+		return nil, 0, err
+	}
+	job, err := client.Find(cmd.Context(), name)
 	if err == nil {
 		injob.EndIfLetGo(client, job)
 	}

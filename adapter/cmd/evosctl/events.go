@@ -42,12 +42,12 @@ func newEvents() *cobra.Command {
 			if lines < 1 || lines > api.MaxEvents {
 				return fmt.Errorf("--lines=%d: want 1 to %d", lines, api.MaxEvents)
 			}
+			var name api.JobName
 			if len(args) > 0 {
-				id, err := parseJob(args[0])
-				if err != nil {
+				var err error
+				if name, err = api.ParseJobName(args[0]); err != nil {
 					return err
 				}
-				q.Job = id
 			}
 			if since != "" {
 				at, err := parseSince(since, time.Now())
@@ -56,7 +56,7 @@ func newEvents() *cobra.Command {
 				}
 				q.Since = at
 			}
-			if !cmd.Flags().Changed("lines") && (q.Job != 0 || since != "") {
+			if !cmd.Flags().Changed("lines") && (name.ID != 0 || since != "") {
 				q.Limit = api.MaxEvents
 			}
 			client, err := connect(cmd)
@@ -65,6 +65,9 @@ func newEvents() *cobra.Command {
 			}
 			ctx, stop := untilSignal(cmd.Context())
 			defer stop()
+			if q.Job, err = atOnce(ctx, client, func(ctx context.Context) (uint32, error) { return client.Find(ctx, name) }); err != nil {
+				return err
+			}
 			there := false
 			ask := func(ctx context.Context, q api.EventQuery) ([]api.Event, error) {
 				if there { // if it goes away while followed, wait for it

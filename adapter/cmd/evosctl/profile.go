@@ -44,11 +44,17 @@ func newProfile() *cobra.Command {
 			defer stop()
 			var all [][]ran.Step
 			for _, arg := range args {
-				id, err := parseJob(arg)
+				name, err := api.ParseJobName(arg)
 				if err != nil {
 					return err
 				}
-				j, err := atOnce(ctx, client, func(ctx context.Context) (api.Job, error) { return client.Job(ctx, id) })
+				j, err := atOnce(ctx, client, func(ctx context.Context) (j api.Job, err error) {
+					id, err := client.Find(ctx, name)
+					if err != nil {
+						return j, err
+					}
+					return client.Job(ctx, id)
+				})
 				if err != nil {
 					return err
 				}

@@ -46,6 +46,22 @@ func (b *scripted) Owner(_ context.Context, id uint32) (uint32, error) {
 	return uint32(os.Getuid()), b.known(id)
 }
 
+// Jobs: job 12 is the task 20_3, as another job was before, and other tasks wait.
+func (b *scripted) Jobs(context.Context, bool) ([]api.Job, error) {
+	return []api.Job{{ID: 9, Array: 20, ArrayTask: 3, State: "ended", Submit: time.Unix(1, 0)},
+		{ID: 12, Array: 20, ArrayTask: 3, State: "running", NodeList: "n[1-2]", Submit: time.Unix(2, 0)}, {ID: 13, State: "queued"},
+		{ID: 20, Array: 20, ArrayRest: "6-99", Submit: time.Unix(2, 0)}}, nil
+}
+
+// History: job 14 was the task 20_4.
+func (b *scripted) History(_ context.Context, q api.HistoryQuery) (api.History, error) {
+	h := api.History{Jobs: []api.Job{}}
+	if q.Tasks[0] == (api.JobName{ID: 20, Task: 4, One: true}) {
+		h.Jobs = append(h.Jobs, api.Job{ID: 14, Array: 20, ArrayTask: 4})
+	}
+	return h, nil
+}
+
 func (b *scripted) Allocation(_ context.Context, id uint32) (api.Allocation, error) {
 	if err := b.known(id); err != nil {
 		return api.Allocation{}, err
@@ -275,10 +291,6 @@ func (b *scripted) Status(context.Context) (api.Status, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return api.Status{Version: "v1", Cluster: "paper", LastCycle: time.Now(), Drain: b.drain}, nil
-}
-
-func (b *scripted) Jobs(context.Context, bool) ([]api.Job, error) {
-	return []api.Job{{ID: 12, State: "running", NodeList: "n[1-2]"}, {ID: 13, State: "queued"}}, nil
 }
 
 func (b *scripted) Cluster(context.Context) (*api.Cluster, error) {

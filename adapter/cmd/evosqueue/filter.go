@@ -66,7 +66,7 @@ type filter struct {
 	users, partitions, names []string
 	accounts, nodes          []string // nodes by their single names
 	states                   []string // in stateSet's form
-	ids                      []wanted
+	ids                      []api.JobName
 	all                      bool // ended ones too
 }
 
@@ -112,23 +112,18 @@ func stateCodes() (codes []string) {
 	return codes
 }
 
-// jobIDs reads job ids, ID or ARRAY_TASK.
-func jobIDs(words []string) ([]wanted, error) {
-	var ids []wanted
+// jobIDs reads job IDs: ID or ARRAY_TASK.
+func jobIDs(words []string) ([]api.JobName, error) {
+	var ids []api.JobName
 	for i, word := range words {
 		if word == "" && i > 0 { // "7,": squeue takes it
 			continue
 		}
-		number, task, one := strings.Cut(word, "_")
-		id, err := strconv.ParseUint(number, 10, 32)
-		var n uint64
-		if one && err == nil {
-			n, err = strconv.ParseUint(task, 10, 32)
+		id, err := api.ParseJobName(word)
+		if err != nil {
+			return nil, err
 		}
-		if err != nil || id == 0 {
-			return nil, fmt.Errorf("invalid job id: %s", word)
-		}
-		ids = append(ids, wanted{uint32(id), uint32(n), one})
+		ids = append(ids, id)
 	}
 	return ids, nil
 }
@@ -148,7 +143,7 @@ func (f filter) known(jobs []api.Job) error {
 
 // named reports whether one of the requested IDs is the job's, or its array's.
 func (f filter) named(j api.Job) bool {
-	return slices.ContainsFunc(f.ids, func(w wanted) bool { return w.is(j) })
+	return slices.ContainsFunc(f.ids, func(n api.JobName) bool { return n.Is(&j) })
 }
 
 func (f filter) shows(j api.Job) bool {

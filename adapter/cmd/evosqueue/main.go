@@ -188,7 +188,7 @@ func (o *options) operands(words []string) error {
 
 // prepare makes the filter of the options.
 func (o *options) prepare() error {
-	var ids []wanted
+	var ids []api.JobName
 	var err error
 	if !slices.Contains(o.jobs, everything) {
 		if ids, err = jobIDs(o.jobs); err != nil {
@@ -343,7 +343,7 @@ func (o *options) view(ctx context.Context, from source, now time.Time, t displa
 	if o.long {
 		columns = longColumns
 	}
-	text := table(folded(jobs, o.array), now, columns, !o.noHeader, t.ASCII || o.ascii)
+	text := table(display.Fold(jobs, o.array), now, columns, !o.noHeader, t.ASCII || o.ascii)
 	if o.long {
 		text += alternatives(jobs, now, t.ASCII || o.ascii) + agreements(jobs, now, t.ASCII || o.ascii)
 	}

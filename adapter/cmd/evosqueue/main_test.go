@@ -125,7 +125,7 @@ func TestGolden(t *testing.T) {
 
 func TestBadFlags(t *testing.T) {
 	for args, reason := range map[string]string{
-		"-j x": "invalid job id: x", "-j 0": "invalid job id: 0", "-t XX": "invalid job state: XX; there are PD, CF, R, WT, S, CD", "--gantt -l": "only one of --json, --yaml, --gantt and --long", "-i -1": "at least 0.1 seconds", "--what": "unrecognized option '--what'", "--st": "ambiguous", "job": "unrecognized option: job", "-j 1 2": "unrecognized option: 2",
+		"-j x": "invalid job ID \"x\"", "-j 0": "invalid job ID \"0\"", "-t XX": "invalid job state: XX; there are PD, CF, R, WT, S, CD", "--gantt -l": "only one of --json, --yaml, --gantt and --long", "-i -1": "at least 0.1 seconds", "--what": "unrecognized option '--what'", "--st": "ambiguous", "job": "unrecognized option: job", "-j 1 2": "unrecognized option: 2",
 		"-o %{nothing}": "no field is called {nothing}: there are bounds, claim, components", "-o %{step": "{ without }", "-o %i -O jobid": "incompatible", "-l -o %i": "mutually exclusive",
 		"--federation": "one cluster", "-M other": "has the jobs of cluster this", "-w n[": "invalid entry for --nodelist", "-w n1,nosuch": "Invalid node name nosuch",
 	} {

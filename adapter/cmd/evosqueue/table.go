@@ -16,48 +16,48 @@ import (
 type column struct {
 	title string
 	right bool
-	text  func(j line, now time.Time) string
+	text  func(j display.Line, now time.Time) string
 }
 
 var (
-	idColumn   = column{"JOBID", true, func(j line, _ time.Time) string { return j.label() }}
-	userColumn = column{"USER", false, func(j line, _ time.Time) string { return j.User }}
-	stepColumn = column{"STEP", false, func(j line, _ time.Time) string { return fmt.Sprintf("%d/%d", j.Step, j.Steps) }}
-	nextColumn = column{"NEXT", false, func(j line, now time.Time) string { return next(j.Job, now) }}
-	nodeColumn = column{"NODES", true, func(j line, _ time.Time) string { return strconv.Itoa(j.Nodes) }}
-	whyColumn  = column{"REASON", false, func(j line, _ time.Time) string { return j.Reason }}
+	idColumn   = column{"JOBID", true, func(j display.Line, _ time.Time) string { return j.Label() }}
+	userColumn = column{"USER", false, func(j display.Line, _ time.Time) string { return j.User }}
+	stepColumn = column{"STEP", false, func(j display.Line, _ time.Time) string { return fmt.Sprintf("%d/%d", j.Step, j.Steps) }}
+	nextColumn = column{"NEXT", false, func(j display.Line, now time.Time) string { return next(j.Job, now) }}
+	nodeColumn = column{"NODES", true, func(j display.Line, _ time.Time) string { return strconv.Itoa(j.Nodes) }}
+	whyColumn  = column{"REASON", false, func(j display.Line, _ time.Time) string { return j.Reason }}
 )
 
 var shortColumns = []column{
 	idColumn,
-	{"NAME", false, func(j line, _ time.Time) string { return legible.Cut(j.Name, 16, "+") }},
+	{"NAME", false, func(j display.Line, _ time.Time) string { return legible.Cut(j.Name, 16, "+") }},
 	userColumn,
-	{"ST", false, func(j line, _ time.Time) string { return stateCode(j.Job) }},
+	{"ST", false, func(j display.Line, _ time.Time) string { return stateCode(j.Job) }},
 	stepColumn, nodeColumn, nextColumn,
-	{"START", false, func(j line, now time.Time) string { return near(j.Start, now) }},
-	{"END", false, func(j line, now time.Time) string { return near(j.End, now) }},
+	{"START", false, func(j display.Line, now time.Time) string { return near(j.Start, now) }},
+	{"END", false, func(j display.Line, now time.Time) string { return near(j.End, now) }},
 	whyColumn,
 }
 
 var longColumns = []column{
 	idColumn,
-	{"PARTITION", false, func(j line, _ time.Time) string { return j.Partition }},
-	{"NAME", false, func(j line, _ time.Time) string { return j.Name }},
+	{"PARTITION", false, func(j display.Line, _ time.Time) string { return j.Partition }},
+	{"NAME", false, func(j display.Line, _ time.Time) string { return j.Name }},
 	userColumn,
-	{"STATE", false, func(j line, _ time.Time) string { return stateName(j.Job) }},
+	{"STATE", false, func(j display.Line, _ time.Time) string { return stateName(j.Job) }},
 	stepColumn, nodeColumn, nextColumn,
-	{"SUBMIT", false, func(j line, now time.Time) string { return full(j.Submit, now) }},
-	{"START", false, func(j line, now time.Time) string { return full(j.Start, now) }},
-	{"END", false, func(j line, now time.Time) string { return full(j.End, now) }},
-	{"PROFILE", false, func(j line, _ time.Time) string { return legible.Cut(j.Profile, 40, "+") }},
-	{"LIMIT", false, func(j line, _ time.Time) string { return j.ExpandLimit }},
-	{"DRIVE", false, func(j line, _ time.Time) string { return j.Drive }},
-	{"NODELIST", false, func(j line, _ time.Time) string { return j.NodeList }},
+	{"SUBMIT", false, func(j display.Line, now time.Time) string { return full(j.Submit, now) }},
+	{"START", false, func(j display.Line, now time.Time) string { return full(j.Start, now) }},
+	{"END", false, func(j display.Line, now time.Time) string { return full(j.End, now) }},
+	{"PROFILE", false, func(j display.Line, _ time.Time) string { return legible.Cut(j.Profile, 40, "+") }},
+	{"LIMIT", false, func(j display.Line, _ time.Time) string { return j.ExpandLimit }},
+	{"DRIVE", false, func(j display.Line, _ time.Time) string { return j.Drive }},
+	{"NODELIST", false, func(j display.Line, _ time.Time) string { return j.NodeList }},
 	whyColumn,
 }
 
 // table writes lines in columns that are as wide as they need to be.
-func table(lines []line, now time.Time, columns []column, header, ascii bool) string {
+func table(lines []display.Line, now time.Time, columns []column, header, ascii bool) string {
 	var rows [][]string
 	if header {
 		titles := make([]string, len(columns))

@@ -29,6 +29,7 @@ const keysHelp = `Keys, as in top and turm:
   o            change the order: by number, user, or next change
   R            reverse the order
   a            show or hide ended jobs
+  r            show waiting tasks of an array on one line, or each on its own
   c            cancel the job, after the answer y
   d, s         set the seconds between two updates
   space        update now
@@ -61,10 +62,10 @@ var orders = []struct {
 	name string
 	less func(a, b api.Job) int
 }{
-	{"number", func(a, b api.Job) int { return cmp.Compare(a.ID, b.ID) }},
-	{"user", func(a, b api.Job) int { return cmp.Or(cmp.Compare(a.User, b.User), cmp.Compare(a.ID, b.ID)) }},
+	{"number", api.CompareJobs},
+	{"user", func(a, b api.Job) int { return cmp.Or(cmp.Compare(a.User, b.User), api.CompareJobs(a, b)) }},
 	{"next change", func(a, b api.Job) int {
-		return cmp.Or(compareTimes(a.NextChange, b.NextChange), cmp.Compare(a.ID, b.ID))
+		return cmp.Or(compareTimes(a.NextChange, b.NextChange), api.CompareJobs(a, b))
 	}},
 }
 
@@ -94,7 +95,9 @@ type top struct {
 
 	order    int
 	reversed bool
-	jobs     []api.Job // shown
+	jobs     []api.Job      // shown
+	lines    []display.Line // of the queue
+	apart    bool           // a line for each waiting task of an array
 	seen     view
 	again    chan struct{} // to look at once
 	job      uint32        // whose details are shown
@@ -120,8 +123,8 @@ func newTop(from source, slurm canceller, o options) *top {
 	t.foot.SetText("q quit  Enter details  g chart  u user  o order  a ended  c cancel  h help").SetTextStyle(plain.Reverse(true))
 	t.queue = tview.NewTable().SetFixed(1, 0).SetSelectable(true, false).SetSelectedStyle(plain.Reverse(true))
 	t.queue.SetSelectedFunc(func(row, _ int) {
-		if row > 0 && row <= len(t.jobs) {
-			t.job = t.jobs[row-1].ID
+		if row > 0 && row <= len(t.lines) {
+			t.job = t.lines[row-1].ID
 			t.show("job")
 		}
 	})
@@ -291,17 +294,18 @@ func (t *top) drawQueue(now time.Time) {
 		t.queue.SetCell(0, c, tview.NewTableCell(title).SetSelectable(false).SetAttributes(tcell.AttrBold))
 	}
 	t.queue.Select(1, 0)
-	for i, j := range t.jobs {
-		for c, text := range cells(j, now) {
-			t.queue.SetCell(i+1, c, tview.NewTableCell(tview.Escape(t.printable(text))).SetReference(j.ID))
+	t.lines = display.Fold(t.jobs, t.apart)
+	for i, l := range t.lines {
+		for c, text := range cells(l, now) {
+			t.queue.SetCell(i+1, c, tview.NewTableCell(tview.Escape(t.printable(text))).SetReference(l.ID))
 		}
-		if j.ID == chosen {
+		if l.ID == chosen {
 			t.queue.Select(i+1, 0)
 		}
 	}
 }
 
-func cells(j api.Job, now time.Time) []string {
+func cells(j display.Line, now time.Time) []string {
 	clock := func(at time.Time) string {
 		switch {
 		case at.IsZero():
@@ -318,7 +322,7 @@ func cells(j api.Job, now time.Time) []string {
 			next = "end"
 		}
 	}
-	return []string{strconv.FormatUint(uint64(j.ID), 10), j.User, legible.Cut(j.Name, 16, "+"), j.Partition, j.State, fmt.Sprintf("%d/%d", j.Step, j.Steps),
+	return []string{j.Label(), j.User, legible.Cut(j.Name, 16, "+"), j.Partition, j.State, fmt.Sprintf("%d/%d", j.Step, j.Steps),
 		strconv.Itoa(j.Nodes), next, clock(j.NextChange), clock(j.End), j.Reason}
 }
 
@@ -343,7 +347,10 @@ func (t *top) details(v view) string {
 		fmt.Fprintf(&b, "%-12s%s\n", name, legible.Printable(fmt.Sprintf(format, args...), t.ascii))
 	}
 	at := func(at time.Time) string { return display.SlurmTime(at, v.at, "") }
-	line("Job", "%d %s", j.ID, j.Name)
+	line("Job", "%s %s", j.Label(), j.Name)
+	if j.Array != 0 {
+		line("JobID", "%d", j.ID)
+	}
 	line("User", "%s  account %s  partition %s", j.User, j.Account, j.Partition)
 	line("State", "%s %s  step %d of %d, %s %s", j.State, j.EndState, j.Step, j.Steps, display.Nodes(j.Nodes), j.NodeList)
 	line("Reason", "%s", cmp.Or(j.Reason, "-"))
@@ -411,6 +418,9 @@ func (t *top) key(e *tcell.EventKey) *tcell.EventKey {
 	case 'o':
 		t.order = (t.order + 1) % len(orders)
 		t.draw()
+	case 'r':
+		t.apart = !t.apart
+		t.draw()
 	case 'R':
 		t.reversed = !t.reversed
 		t.draw()
@@ -441,14 +451,19 @@ func (t *top) key(e *tcell.EventKey) *tcell.EventKey {
 // cancel asks whether to cancel the selected job, and lets Slurm do it.
 func (t *top) cancel(page string) {
 	id := t.job
-	if row, _ := t.queue.GetSelection(); page == "queue" && row > 0 && row <= len(t.jobs) {
-		id = t.jobs[row-1].ID
+	if row, _ := t.queue.GetSelection(); page == "queue" && row > 0 && row <= len(t.lines) {
+		id = t.lines[row-1].ID
 	}
 	i := slices.IndexFunc(t.seen.jobs, func(j api.Job) bool { return j.ID == id })
 	if i < 0 || page != "queue" && page != "job" {
 		return
 	}
 	j := t.seen.jobs[i]
+	if j.ArrayRest != "" { // scancel would also take the tasks that run
+		t.said = fmt.Sprintf("The tasks %s wait in the array's record: cancel them with scancel.", j.Label())
+		t.draw()
+		return
+	}
 	if k, ok := t.slurm.(interface {
 		SeeTask(id, array slurmctl.JobID, number uint32)
 	}); ok && j.Array != 0 {
@@ -463,11 +478,11 @@ func (t *top) cancel(page string) {
 			return "want y or n"
 		}
 		go func() {
-			said := fmt.Sprintf("Job %d is cancelled.", id)
+			said := fmt.Sprintf("Job %s is cancelled.", j.Label())
 			ctx, stop := context.WithTimeout(context.Background(), scancelTime)
 			defer stop()
 			if err := t.slurm.Cancel(ctx, slurmctl.JobID(id)); err != nil {
-				said = fmt.Sprintf("Job %d is not cancelled: %v", id, err)
+				said = fmt.Sprintf("Job %s is not cancelled: %v", j.Label(), err)
 			}
 			t.app.QueueUpdateDraw(func() {
 				t.said = said

@@ -214,6 +214,26 @@ func TestScreen(t *testing.T) {
 	key('q')
 	await("the queue once more", has("JOBID"))
 	from.Lock()
+	task := api.Job{ID: 21, Array: 20, ArrayTask: 1, ArrayLimit: 2, User: "bob", State: "queued", Profile: "2@10m"}
+	other := task
+	other.ID, other.ArrayTask = 22, 2
+	from.jobs = append([]api.Job{other, task, {ID: 30, Array: 30, ArrayRest: "5-99", User: "bob", State: "queued"}}, from.jobs...)
+	from.Unlock()
+	await("waiting tasks on one line", has("20_[1-2%2]", "30_[5-99]"))
+	key('r')
+	await("each on its own", has("20_1", "20_2", "30_[5-99]"))
+	key('r')
+	from.Lock()
+	from.jobs = from.jobs[2:3]
+	from.Unlock()
+	await("one line", func(text string) bool { return !strings.Contains(text, "20_") })
+	key('c')
+	await("tasks that run stay", has("The tasks 30_[5-99] wait in the array's record"))
+	from.Lock()
+	from.jobs = jobs()
+	from.Unlock()
+	await("the jobs again", has("amr"))
+	from.Lock()
 	from.err = errors.New("connection refused")
 	from.Unlock()
 	await("a silent sidecar is shown, and the last view stays", has("No news: connection refused", "amr"))

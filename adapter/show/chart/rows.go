@@ -66,7 +66,7 @@ func (c *canvas) lines() []string {
 }
 
 func heading(j api.Job) string {
-	text := strconv.FormatUint(uint64(j.ID), 10) + " " + j.Name
+	text := j.Label() + " " + j.Name
 	if m := j.Moldable; m != nil {
 		text += fmt.Sprintf(" alt %d/%d", m.Choice, len(m.Alternatives))
 	}

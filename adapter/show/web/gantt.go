@@ -11,6 +11,7 @@ import (
 
 	"github.com/evoslurm/evoslurm/adapter/api"
 	"github.com/evoslurm/evoslurm/adapter/show/chart"
+	"github.com/evoslurm/evoslurm/adapter/show/display"
 	"github.com/evoslurm/evoslurm/slurmctl"
 )
 
@@ -86,6 +87,7 @@ type word struct {
 // row is a job in the list.
 type row struct {
 	Job      api.Job
+	Label    string // its ID as shown, or those of waiting tasks of an array
 	Color    int
 	Bars     []shape
 	Said     string // the drawing in words
@@ -267,7 +269,11 @@ func (g *gantt) list(all []*api.Job, s scale) {
 		}
 	}
 	slices.SortStableFunc(ended, func(a, b *api.Job) int { return b.End.Compare(a.End) })
-	jobs := slices.Concat(running, queued, ended)
+	var values []api.Job
+	for _, j := range slices.Concat(running, queued, ended) {
+		values = append(values, *j)
+	}
+	jobs := display.Fold(values, false)
 	first := min(g.Window.Page*mostListed, len(jobs))
 	page := func(n int) string {
 		w := g.Window
@@ -280,8 +286,8 @@ func (g *gantt) list(all []*api.Job, s scale) {
 	if first+mostListed < len(jobs) {
 		g.Next = page(g.Window.Page + 1)
 	}
-	for _, j := range jobs[first:min(first+mostListed, len(jobs))] {
-		g.Jobs = append(g.Jobs, rowOf(*j, s, g.Now))
+	for _, l := range jobs[first:min(first+mostListed, len(jobs))] {
+		g.Jobs = append(g.Jobs, rowOf(l, s, g.Now))
 	}
 }
 
@@ -293,9 +299,9 @@ func boolInt(b bool) int {
 }
 
 // rowOf draws a job as bars that are as high as it has nodes.
-func rowOf(j api.Job, s scale, now time.Time) row {
-	r := row{Job: j, Color: color(j.ID), Now: s.present(now)}
-	drawn := chart.Spans(j, now)
+func rowOf(l display.Line, s scale, now time.Time) row {
+	r := row{Job: l.Job, Label: l.Label(), Color: color(l.ID), Now: s.present(now)}
+	drawn := chart.Spans(l.Job, now)
 	r.Bars, r.Said = bars(drawn, s, peak(drawn), r.Color, now)
 	for _, p := range drawn {
 		if !p.Planned {
@@ -456,7 +462,7 @@ func (d *drawing) jobs(a *chartByNode, w window, now time.Time, jobs []*api.Job)
 		for _, p := range chart.Spans(*j, now) {
 			x, wd, tallest := d.add(&paths[boolInt(p.Planned)], p.Start, p.End, p.NodeList)
 			if h := (tallest[1] - tallest[0]) * d.height; h >= 13 && wd >= wide/14 && len(a.Words) < 400 {
-				a.Words = append(a.Words, word{percent(x + wide/250), tallest[0]*d.height + h/2, fmt.Sprintf("%d", j.ID)})
+				a.Words = append(a.Words, word{percent(x + wide/250), tallest[0]*d.height + h/2, j.Label()})
 			}
 		}
 		title := ""
@@ -469,7 +475,7 @@ func (d *drawing) jobs(a *chartByNode, w window, now time.Time, jobs []*api.Job)
 				break
 			}
 			if title == "" {
-				title = fmt.Sprintf("%d %s, %s, %s", j.ID, text(j.Name), text(j.User), text(state(*j)))
+				title = fmt.Sprintf("%s %s, %s, %s", j.Label(), text(j.Name), text(j.User), text(state(*j)))
 			}
 			a.Fore = append(a.Fore, shape{fmt.Sprintf("%s c%d", class, color(j.ID)), jobLink(j.ID), title, paths[i].String()})
 		}

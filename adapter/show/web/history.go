@@ -4,7 +4,6 @@ import (
 	"context"
 	"math"
 	"net/url"
-	"strconv"
 	"time"
 
 	"github.com/evoslurm/evoslurm/adapter/api"
@@ -71,9 +70,11 @@ func parseHistory(v url.Values, place *time.Location) (q api.HistoryQuery, err e
 		}
 		switch key {
 		case "id":
-			var id uint64
-			id, err = strconv.ParseUint(value, 10, 32)
-			q.Jobs = []uint32{uint32(id)}
+			var name api.JobName
+			name, err = api.ParseJobName(value)
+			if q.Tasks = []api.JobName{name}; !name.One {
+				q.Jobs = []uint32{name.ID}
+			}
 		case "before":
 			q.Before, err = api.ParsePlace(value)
 		case "since":

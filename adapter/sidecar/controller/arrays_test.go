@@ -3,6 +3,7 @@ package controller_test
 import (
 	"context"
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/evoslurm/evoslurm/slurmctl"
@@ -59,6 +60,19 @@ func twoAtOnce(l *lab) {
 	l.must(l.cluster.RestartController(l.ctx()))
 	l.start()
 	l.running(second, 1)
+	l.shows(array, "%d_[3-4%%2] waits for earlier tasks", array)
+	l.scontrol("hold", fmt.Sprint(array))
+	l.shows(array, "%d_[3-4%%2] JobHeldAdmin", array)
+	l.scontrol("release", fmt.Sprint(array))
+	l.scontrol("requeue", fmt.Sprintf("%d_2", array))
+	l.eventually("task 2 is requeued", func() error {
+		if n := len(l.events("requeued", 0)); n != 1 {
+			return fmt.Errorf("%d jobs are", n)
+		}
+		return nil
+	})
+	l.running(second, 1)
+	l.shows(first, "%d_1 ", array)
 	l.cancelTask(array, 1)
 	l.ended(first)
 	third, last := l.task(array, 3), l.task(array, 4) // either may be seen first
@@ -84,6 +98,24 @@ func twoAtOnce(l *lab) {
 	l.running(third, 1) // it alone was meant
 	l.cancel(array)
 	l.ended(third)
+	l.stop()
+	l.start()
+	for number, id := range map[int]uint32{1: first, 2: second, 3: third, 4: last} {
+		l.shows(id, "%d_%d ", array, number)
+	}
+}
+
+// shows waits until a job is shown with a label, and for a reason that begins so.
+func (l *lab) shows(id uint32, format string, args ...any) {
+	l.t.Helper()
+	want := fmt.Sprintf(format, args...)
+	l.eventually(want, func() error {
+		j, err := l.Job(context.Background(), id)
+		if got := j.Label() + " " + j.Reason; err == nil && !strings.HasPrefix(got, want) {
+			err = fmt.Errorf("shown as %s", got)
+		}
+		return err
+	})
 }
 
 // thousands has the first tasks of a large array evolve.

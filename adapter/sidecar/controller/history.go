@@ -12,8 +12,12 @@ import (
 
 // History implements api.Backend. It reads the database beside the loop, a page at a time.
 func (c *Controller) History(ctx context.Context, q api.HistoryQuery) (page api.History, err error) {
+	tasks := make([]store.Task, len(q.Tasks))
+	for i, t := range q.Tasks {
+		tasks[i] = store.Task{Array: t.ID, Number: t.Task, One: t.One}
+	}
 	v, limit := c.view.Load(), min(cmp.Or(q.Limit, api.MostHistory), api.MostHistory)
-	f := store.HistoryFilter{From: q.Start, To: q.End, Jobs: q.Jobs, Users: q.Users, Names: q.Names, Before: store.Place(q.Before), Limit: limit + 1, Owner: q.Owner}
+	f := store.HistoryFilter{From: q.Start, To: q.End, Jobs: q.Jobs, Tasks: tasks, Users: q.Users, Names: q.Names, Before: store.Place(q.Before), Limit: limit + 1, Owner: q.Owner}
 	if !f.From.IsZero() {
 		f.From = f.From.Add(-v.Skew)
 	}

@@ -10,10 +10,17 @@ import (
 // Slurm are not.
 type Place struct{ Ended, Row int64 }
 
+// Task is a task of an array, or all of them.
+type Task struct {
+	Array, Number uint32
+	One           bool
+}
+
 // HistoryFilter picks ended jobs. An empty list picks all.
 type HistoryFilter struct {
 	From, To time.Time // ended at From or later, and submitted before To; zero for any time
 	Jobs     []uint32  // Slurm IDs
+	Tasks    []Task    // tasks of arrays, besides Jobs
 	Users    []string  // names or UIDs
 	Names    []string
 	Before   Place // of the last job that was read; zero for the beginning
@@ -44,8 +51,15 @@ func (f HistoryFilter) statement() (string, []any) {
 	if f.Before != (Place{}) {
 		add(`(ended, id) < (?, ?)`, f.Before.Ended, f.Before.Row)
 	}
-	if len(f.Jobs) > 0 {
-		add(`slurm_id IN (`+marks(len(f.Jobs))+`)`, anyOf(f.Jobs)...)
+	if len(f.Jobs)+len(f.Tasks) > 0 {
+		named, values := []string{`slurm_id IN (` + marks(len(f.Jobs)) + `)`}, anyOf(f.Jobs)
+		for _, t := range f.Tasks {
+			if named, values = append(named, `array = ?`), append(values, t.Array); t.One {
+				named[len(named)-1] += ` AND task = ?`
+				values = append(values, t.Number)
+			}
+		}
+		add(`(`+strings.Join(named, ` OR `)+`)`, values...)
 	}
 	if n := len(f.Users); n > 0 {
 		add(`(user IN (`+marks(n)+`) OR uid IN (`+marks(n)+`))`, append(anyOf(f.Users), anyOf(f.Users)...)...)

@@ -16,6 +16,8 @@ func TestHistoryIndexes(t *testing.T) {
 	}{
 		{HistoryFilter{From: time.Unix(1, 0), Before: Place{9, 9}}, "jobs_ended"},
 		{HistoryFilter{Jobs: []uint32{1, 2}}, "sqlite_autoindex_jobs_1"},
+		{HistoryFilter{Jobs: []uint32{1}, Tasks: []Task{{Array: 1}, {Array: 2, Number: 3, One: true}}}, "jobs_array (array=? AND task=?)"},
+		{HistoryFilter{Tasks: []Task{{Array: 1}}, Owner: &owner}, "jobs_"},
 		{HistoryFilter{Owner: &owner, From: time.Unix(1, 0)}, "jobs_uid"},
 		{HistoryFilter{Owner: &owner, Accounts: []string{"a", "b"}}, "jobs_account"},
 		{HistoryFilter{Owner: &owner, Names: []string{"a"}}, "jobs_"},

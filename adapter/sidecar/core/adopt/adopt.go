@@ -279,8 +279,10 @@ func Stranger(r *slurmctl.Job, reason string) api.Job {
 	if running(r) {
 		state = row.Running
 	}
-	return api.Job{ID: uint32(r.ID), Name: r.Name, User: r.User, UID: r.UID, Account: r.Account, Partition: r.Partition, State: string(state),
+	a := api.Job{ID: uint32(r.ID), Name: r.Name, User: r.User, UID: r.UID, Account: r.Account, Partition: r.Partition, State: string(state),
 		Nodes: len(r.NodeList), NodeList: slurmctl.CompressNodes(r.NodeList), Reason: reason, Priority: r.Priority, Submit: r.SubmitTime, Plan: []api.Span{}, Past: []api.Span{}}
+	nameTasks(&a, r)
+	return a
 }
 
 // chooseDrive sets the drive mode of a job that is adopted, and returns why it has that.
@@ -312,8 +314,9 @@ func adoptJob(c *state.Core, r *slurmctl.Job, sp request.Request, chain []slurmc
 	if err := checkSteps(c, r, sp, whole); err != nil {
 		return err
 	}
+	array, task := taskOf(r)
 	values := &row.Job{
-		Owned: row.Owned{SlurmID: uint32(r.ID), Submitted: r.SubmitTime, Name: ownName(r), User: r.User, UID: r.UID, GID: gid(a),
+		Owned: row.Owned{SlurmID: uint32(r.ID), Array: array, Task: task, Submitted: r.SubmitTime, Name: ownName(r), User: r.User, UID: r.UID, GID: gid(a),
 			Account: r.Account, QOS: r.QOS, Partition: r.Partition},
 		Terms: row.Terms{Profile: whole, ExpandLimit: sp.ExpandLimit, Moldable: plan.MoldableOf(sp), Malleable: plan.MalleableOf(sp),
 			Drive: string(drivemode.Chain), Begin: sp.Begin, Claim: sp.MaxNodes, Prefer: sp.Prefer, Components: componentsOf(sp)},

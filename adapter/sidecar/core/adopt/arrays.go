@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/evoslurm/evoslurm/adapter/api"
 	"github.com/evoslurm/evoslurm/adapter/job/request"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/msg"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/slurm"
@@ -90,8 +91,10 @@ func noteArrays(c *state.Core, s *state.Snapshot) {
 		if _, one := r.Task(); !one && r.ArrayTasks == 1 {
 			continue
 		}
-		if there[r.ArrayJobID] = true; r.ArrayTasks > 1 && c.Arrays[r.ArrayJobID].Most != r.ArrayLimit {
-			c.Arrays[r.ArrayJobID] = state.Array{Again: c.Arrays[r.ArrayJobID].Again, Most: r.ArrayLimit}
+		there[r.ArrayJobID] = true
+		if a := c.Arrays[r.ArrayJobID]; r.ArrayTasks > 1 && a.Most != r.ArrayLimit {
+			a.Most = r.ArrayLimit
+			c.Arrays[r.ArrayJobID] = a
 		}
 	}
 	maps.DeleteFunc(c.Arrays, func(id slurmctl.JobID, _ state.Array) bool { return !there[id] })
@@ -115,6 +118,10 @@ func unfold(c *state.Core, s *state.Snapshot, r *slurmctl.Job, t *tally) {
 			return
 		}
 		if err = errors.Join(denied(c, r, nil), arrayOf(sp, r)); err == nil {
+			if a := c.Arrays[r.ID]; !a.Ours {
+				a.Ours = true
+				c.Arrays[r.ID] = a
+			}
 			unfoldNext(c, r, t)
 			return
 		}
@@ -163,6 +170,49 @@ func waitsForOthers(r *slurmctl.Job) bool {
 	return slices.ContainsFunc(strings.FieldsFunc(r.Dependency, func(c rune) bool { return c == ',' || c == '?' }), func(d string) bool {
 		return strings.Contains(d, "(unfulfilled)") && !strings.HasPrefix(d, "aftercorr:") || strings.Contains(d, "(failed)")
 	})
+}
+
+// Rests returns the records in which tasks of arrays wait for records of their own, as evosqueue shows them.
+func Rests(c *state.Core) (shown []api.Job) {
+	if c.Snapshot == nil {
+		return nil
+	}
+	for _, id := range slices.Sorted(maps.Keys(c.Arrays)) {
+		r := c.Snapshot.ByID[id]
+		if !c.Arrays[id].Ours || r == nil || r.ArrayTasks <= 1 || r.State != slurmctl.Pending || c.Refused[id].ID != 0 {
+			continue
+		}
+		why := "waits for earlier tasks"
+		if r.Priority == 0 || waitsForOthers(r) {
+			why = r.Reason
+		}
+		rest := Stranger(r, why)
+		rest.Name = ownName(r)
+		shown = append(shown, rest)
+	}
+	return shown
+}
+
+// mostRest bounds the text of the tasks that a user's array has in its record, in bytes.
+const mostRest = 512
+
+// nameTasks says which tasks of an array a record stands for.
+func nameTasks(a *api.Job, r *slurmctl.Job) {
+	a.Array, a.ArrayTask = taskOf(r)
+	if text, all := r.WaitingTasks(); r.ArrayTasks > 1 && text != "" {
+		if !all {
+			text += ",..."
+		}
+		a.Array, a.ArrayRest, a.ArrayLimit = uint32(r.ArrayJobID), slurmctl.CutTasks(text, mostRest), r.ArrayLimit
+	}
+}
+
+// taskOf returns the array and the number of the task that a record stands for; 0 if it is no task.
+func taskOf(r *slurmctl.Job) (array, task uint32) {
+	if n, is := r.Task(); is {
+		return uint32(r.ArrayJobID), n
+	}
+	return 0, 0
 }
 
 // unfoldAgain is how long the sidecar waits after a failure.

@@ -86,6 +86,49 @@ func TestUnfold(t *testing.T) {
 	}
 }
 
+// TestRests checks what evosqueue shows of the tasks that wait in an array's record: one line, no longer than a bound.
+func TestRests(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		set  func(*statetest.Bench, *slurmctl.Job)
+		want string
+	}{
+		{"waits", func(*statetest.Bench, *slurmctl.Job) {}, "50_[1-1000000%10] work: waits for earlier tasks"},
+		{"held", func(_ *statetest.Bench, r *slurmctl.Job) { r.Priority, r.Reason = 0, "JobHeldUser" }, "50_[1-1000000%10] work: JobHeldUser"},
+		{"after another job", func(_ *statetest.Bench, r *slurmctl.Job) {
+			r.Dependency, r.Reason = "afterok:7_*(unfulfilled)", "Dependency"
+		}, "50_[1-1000000%10] work: Dependency"},
+		{"a long list", func(_ *statetest.Bench, r *slurmctl.Job) { r.Display = "50_[" + strings.Repeat("1,", 2000) + "...%10]" },
+			"50_[" + strings.Repeat("1,", 30) + "...%10] work: waits for earlier tasks"},
+		{"a stock job's", func(b *statetest.Bench, r *slurmctl.Job) { r.Comment, r.StartTime = "", b.Now }, ""},
+		{"refused", func(_ *statetest.Bench, r *slurmctl.Job) { r.Comment = "evo:v2;p=1@10m,3@5m;d=chain;i=1;;" }, ""},
+		{"cancelled", func(b *statetest.Bench, r *slurmctl.Job) {
+			Unfold(b.Core, b.Seen)
+			r.State = slurmctl.Cancelled
+		}, ""},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			b := statetest.New(t, 4)
+			r := b.Stock(50, 1, 1, time.Hour)
+			r.Name, r.Comment, r.Display, r.ArrayJobID, r.ArrayTasks, r.ArrayLimit, r.Reason = "work (waiting)", "evo:v2;p=1@10m,3@5m;;", "50_[1-1000000%10]", 50, 1_000_000, 10, "BeginTime"
+			r.StartTime = b.Now.Add(Parked)
+			c.set(b, r)
+			noteArrays(b.Core, b.Seen)
+			Unfold(b.Core, b.Seen)
+			noteArrays(b.Core, b.Seen)
+			got := ""
+			for _, j := range Rests(b.Core) {
+				if got += j.Label() + " " + j.Name + ": " + j.Reason; len(j.ArrayRest) > mostRest {
+					t.Errorf("%d bytes of tasks", len(j.ArrayRest))
+				}
+			}
+			if got != c.want {
+				t.Errorf("%q, want %q", got, c.want)
+			}
+		})
+	}
+}
+
 // tasks adds tasks of another array that will be adopted, with IDs from 200 on.
 func tasks(b *statetest.Bench, n int, state slurmctl.JobState) {
 	for i := range n {

@@ -116,6 +116,7 @@ type Jobs struct {
 // Array holds what is known of an array of evolving jobs.
 type Array struct {
 	Again time.Time // when its tasks may get records of their own again, after a failure
+	Ours  bool      // its tasks evolve: they get records of their own
 	Most  int       // tasks that may run at once, as its record of several tasks last said; 0: all
 }
 

@@ -41,12 +41,8 @@ func ViewOf(c *state.Core) *msg.View {
 	for j := range plan.Each(c, c.Active) {
 		v.Jobs = append(v.Jobs, show(j))
 	}
-	for _, id := range slices.Sorted(maps.Keys(c.Refused)) {
-		r := shown(c, c.Refused[id].Job)
-		if adopt.SetAside(c, id, c.Refused[id].Submit) != "" {
-			v.Status.SetAside++
-		}
-		v.Jobs = append(v.Jobs, r)
+	for _, r := range strangers(c, &v.Status) {
+		v.Jobs = append(v.Jobs, shown(c, r))
 		v.Owners[r.ID], v.Base[r.ID] = r.UID, r.ID
 	}
 	for _, id := range slices.Sorted(maps.Keys(c.Asked)) {
@@ -74,6 +70,19 @@ func ViewOf(c *state.Core) *msg.View {
 		v.Owners[uint32(id)], v.Base[uint32(id)] = j.UID, j.SlurmID
 	}
 	return v
+}
+
+// strangers returns what is shown without being adopted: refused jobs, and the records in which tasks of arrays wait. It
+// counts the jobs set aside.
+func strangers(c *state.Core, status *api.Status) []api.Job {
+	all := adopt.Rests(c)
+	for _, id := range slices.Sorted(maps.Keys(c.Refused)) {
+		all = append(all, c.Refused[id].Job)
+		if adopt.SetAside(c, id, c.Refused[id].Submit) != "" {
+			status.SetAside++
+		}
+	}
+	return all
 }
 
 // status returns the sidecar's state, without the number of jobs set aside.
@@ -163,8 +172,8 @@ func Describe(c *state.Core, j *state.Job) api.Job {
 		Reason: c.Why(j), EndState: j.EndState, Drive: j.Drive, Claim: j.Claim, ExpandLimit: plan.ExpandLimit(c, j).String(), Profile: profileText(j),
 		Step: j.Step, Steps: len(j.Profile), Nodes: len(nodes), NodeList: slurmctl.CompressNodes(nodes), Priority: j.Priority,
 		Submit: j.Submitted, Start: j.Started, End: j.Ended, HeldIdle: j.IdleHeld(), Plan: planSpans(j), Past: []api.Span{}}
-	if n, is := j.Record.Task(); is {
-		a.Array, a.ArrayTask = uint32(j.Record.ArrayJobID), n
+	if a.Array, a.ArrayTask = j.Array, j.Task; a.Array != 0 && j.State != row.Ended {
+		a.ArrayLimit = c.Arrays[slurmctl.JobID(j.Array)].Most
 	}
 	for _, p := range j.Past {
 		a.Past = append(a.Past, api.Span{Step: p.Step, Start: p.Start, End: p.End, Nodes: p.Nodes, NodeList: p.NodeList})

@@ -34,6 +34,8 @@ type Job struct {
 type Owned struct {
 	ID        int64 // our ID; 0 before it is added
 	SlurmID   uint32
+	Array     uint32 // of a task of an array: the array's job; 0: it is no task
+	Task      uint32 // its number there
 	Submitted time.Time
 	Name      string
 	User      string
