@@ -98,7 +98,7 @@ func (q AllocateRequest) args() ([]string, error) {
 		args = append(args, "--begin=now+365days")
 	} else {
 		nodes("--nodelist", q.NodeList)
-		add("--reservation", checkName, q.Reservation)
+		add("--reservation", checkNames, q.Reservation)
 	}
 	nodes("--exclude", q.Exclude)
 	add("--partition", checkPartitions, q.Partition)

@@ -53,7 +53,7 @@ func endOverdue(c *Cluster) {
 		if j.State != slurmctl.Running {
 			continue
 		}
-		r := c.Reservations.named(j.Reservation)
+		r := c.Reservations.of(j.Reservation)
 		if !j.EndTime.IsZero() && !now.Before(j.EndTime) || r != nil && !r.has("FLEX") && now.After(r.End) {
 			finish(c, j, slurmctl.TimedOut)
 		}

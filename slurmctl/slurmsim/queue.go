@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"maps"
 	"slices"
+	"strings"
 
 	"github.com/evoslurm/evoslurm/slurmctl"
 )
@@ -93,7 +94,9 @@ func (t *jobTable) byLimit() []*job {
 
 // refersTo reports whether a pending or running job uses the reservation.
 func (t *jobTable) refersTo(name string) bool {
-	in := func(j *job) bool { return j.Reservation == name }
+	in := func(j *job) bool {
+		return j.Reservation != "" && slices.Contains(strings.Split(j.Reservation, ","), name)
+	}
 	return slices.ContainsFunc(t.Pending, in) || slices.ContainsFunc(t.Active, in)
 }
 

@@ -2,6 +2,7 @@ package slurmsim
 
 import (
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/evoslurm/evoslurm/slurmctl"
@@ -49,19 +50,27 @@ func (all reservations) named(name string) *reservation {
 	return nil
 }
 
-// open returns the reservation of that name if the user may use it, and nil for "".
-func (all reservations) open(name string, u User) (*reservation, error) {
-	if name == "" {
+// of returns the first reservation of a job's list, or nil: a job that runs is in that one.
+func (all reservations) of(list string) *reservation {
+	name, _, _ := strings.Cut(list, ",")
+	return all.named(name)
+}
+
+// open returns the first reservation of a list if the user may use all of them, and nil for "".
+func (all reservations) open(list string, u User) (*reservation, error) {
+	if list == "" {
 		return nil, nil
 	}
-	r := all.named(name)
-	if r == nil {
-		return nil, refusal("Requested reservation is invalid")
+	for name := range strings.SplitSeq(list, ",") {
+		r := all.named(name)
+		if r == nil {
+			return nil, refusal("Requested reservation is invalid")
+		}
+		if !r.allows(u) {
+			return nil, refusal("Access denied to requested reservation")
+		}
 	}
-	if !r.allows(u) {
-		return nil, refusal("Access denied to requested reservation")
-	}
-	return r, nil
+	return all.of(list), nil
 }
 
 // clone returns copies of all.
@@ -153,7 +162,12 @@ func (all reservations) permitted(j *job, nodes int, when time.Time, move bool) 
 		limit = forever
 	}
 	if j.Reservation != "" {
-		all.permitInside(&a, j, limit)
+		for name := range strings.SplitSeq(j.Reservation, ",") {
+			a = allowance{nodes: newNodeSet(nodes), start: when}
+			if all.permitInside(&a, j, limit, all.named(name)); a.why == fine {
+				break
+			}
+		}
 		return a
 	}
 	for tries := 0; ; tries++ {
@@ -163,9 +177,8 @@ func (all reservations) permitted(j *job, nodes int, when time.Time, move bool) 
 	}
 }
 
-// permitInside finds the nodes for a job in a reservation.
-func (all reservations) permitInside(a *allowance, j *job, limit time.Duration) {
-	own := all.named(j.Reservation)
+// permitInside finds the nodes for a job in a reservation; nil: it is not there.
+func (all reservations) permitInside(a *allowance, j *job, limit time.Duration, own *reservation) {
 	switch {
 	case own == nil, !own.allows(j.Request.User):
 		a.why = notUsable

@@ -83,7 +83,7 @@ func (p *pass) tryTask(j *job) bool {
 	case busy:
 		fails = true
 	case reserved, notUsable:
-		if r := p.Reservations.named(j.Reservation); r != nil {
+		if r := p.Reservations.of(j.Reservation); r != nil {
 			p.avail.minus(r.Set)
 		}
 	}

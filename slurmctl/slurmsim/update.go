@@ -34,7 +34,7 @@ func update(c *Cluster, j *job, u slurmctl.JobUpdate) error {
 		}
 	}
 	if u.Reservation != nil {
-		if r := c.Reservations.named(j.Reservation); r != nil {
+		if r := c.Reservations.of(j.Reservation); r != nil {
 			r.Used = c.Now()
 		}
 		j.Reservation = *u.Reservation

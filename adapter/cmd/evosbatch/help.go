@@ -75,7 +75,7 @@ with a warning.
 
 All of sbatch's options work, on the command line, in SBATCH_ variables and on
 #SBATCH lines, except those that contradict the profile or cannot be planned:
---nodes, --reservation, heterogeneous jobs, resources per socket or per GPU.
+--nodes, heterogeneous jobs, resources per socket or per GPU.
 --gres, --gpus-per-node, --gpus-per-task (with --ntasks-per-node) and --gpus (if the
 first step's nodes divide it) apply to every node of every step. --time is optional;
 it is for the whole job, and must not be shorter than the profile (of a chain, for

@@ -16,6 +16,9 @@ func (s site) feasible(ctx context.Context, r submission) (submission, error) {
 	if err == nil && s.mayPrefer != nil {
 		err = s.mayPrefer(r.request.Aim)
 	}
+	if err == nil {
+		err = s.inside(ctx, r)
+	}
 	if err != nil {
 		return r, err
 	}

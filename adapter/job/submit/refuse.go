@@ -19,7 +19,6 @@ var refusals = map[string]string{
 	"tres-per-task":        "resources per task cannot be planned yet: give --gres or --gpus-per-node, and --cpus-per-task",
 	"clusters":             "an evolving job belongs to the cluster whose Evoslurm plans it",
 	"cluster-constraint":   "an evolving job belongs to the cluster whose Evoslurm plans it",
-	"reservation":          "jobs within a reservation cannot be planned yet: leave the option out, or add --rigid for an ordinary job in it",
 	"contiguous":           "the nodes of a growth cannot be neighbours of those that a job has: give --switches=1 on a site with a tree of switches, or name the nodes with --nodelist",
 	"segment":              noSegments,
 	"spread-segments":      noSegments,
@@ -44,9 +43,6 @@ func (l layers) refuse(profile planner.Profile) error {
 		}
 		if o.Name == "clusters" && l.ownCluster() {
 			continue
-		}
-		if o.Name == "reservation" && l.has("rigid") {
-			continue // Slurm alone places the job
 		}
 		if reason, refused := refusals[o.Name]; refused {
 			return fmt.Errorf("%s: %s", o, reason)

@@ -60,7 +60,7 @@ func joined(src sources, defaults request.Request, now time.Time) (submission, e
 		return r, err
 	}
 	_, constraint := r.options.constraint()
-	if err := cmp.Or(r.request.CheckComponents(), r.request.CheckClaim(), r.checkAim(), r.checkHooks(), r.options.refuse(r.request.Profile), r.checkArray(), r.checkMoldable(), constraint); err != nil {
+	if err := cmp.Or(r.request.CheckComponents(), r.request.CheckClaim(), r.checkAim(), r.checkHooks(), r.options.refuse(r.request.Profile), r.checkArray(), r.checkInside(), r.checkMoldable(), constraint); err != nil {
 		return r, err
 	}
 	if err := r.readOptions(now); err != nil || r.request.Moldable != nil {

@@ -351,7 +351,7 @@ func (h *history) licenses(words []string) error {
 	return err
 }
 
-// reserve NAME NODES for=DURATION [in=DURATION] [flags=] [users=]
+// reserve NAME NODES for=DURATION [in=DURATION] [flags=] [users=]; if it is there, it gets these nodes, this end, and these users
 func (h *history) reserve(root *slurmsim.Client, words []string) (err error) {
 	if len(words) < 3 {
 		return errors.New("reserve NAME NODES for=DURATION")
@@ -384,7 +384,13 @@ func (h *history) reserve(root *slurmsim.Client, words []string) (err error) {
 		q.Users = strings.Split(text, ",")
 	}
 	h.s.Cluster.Go(func(*slurmsim.Process) {
-		if err := root.CreateReservation(context.Background(), q); err != nil {
+		all, err := root.Reservations(context.Background())
+		if slices.ContainsFunc(all, func(r slurmctl.Reservation) bool { return r.Name == q.Name }) {
+			err = root.UpdateReservation(context.Background(), q.Name, slurmctl.ReservationUpdate{Nodes: q.Nodes, End: q.End, Users: q.Users})
+		} else if err == nil {
+			err = root.CreateReservation(context.Background(), q)
+		}
+		if err != nil {
 			h.say(fmt.Sprintf("reserve: %v", err))
 		}
 	})
@@ -393,7 +399,7 @@ func (h *history) reserve(root *slurmsim.Client, words []string) (err error) {
 
 // asks takes over what else a job asks for.
 func asks(q *slurmsim.Job, o map[string]string) (err error) {
-	q.QOS, q.Constraint, q.Licenses = o["qos"], o["constraint"], o["licenses"]
+	q.QOS, q.Constraint, q.Licenses, q.Reservation = o["qos"], o["constraint"], o["licenses"], o["in"]
 	if text, given := o["mem"]; given {
 		mem, err := strconv.ParseInt(text, 10, 64)
 		if err != nil {

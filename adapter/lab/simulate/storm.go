@@ -196,6 +196,9 @@ func Storm(seed uint64) string {
 			}
 		}
 	}
+	if seed%10 == 8 && seed%3 == 2 && seed%7 > 0 {
+		g.inside()
+	}
 	slices.SortStableFunc(g.lines, func(a, b timed) int { return int(a.at - b.at) })
 	for _, l := range g.lines {
 		head = append(head, fmt.Sprintf("%v %s", l.at.Round(time.Millisecond), l.text))
@@ -234,6 +237,22 @@ func (g *storming) licensed(chance *rand.Rand) string {
 		g.at(back, "licenses foo:%d", total)
 	}
 	return fmt.Sprintf(" licenses=foo:%d", total)
+}
+
+// inside has all jobs run in their user's reservation of the whole cluster, if none of them is a chain. An administrator takes a node out of it
+// for a while.
+func (g *storming) inside() {
+	if slices.ContainsFunc(g.lines, func(l timed) bool { return strings.Contains(l.text, "drive=chain") }) {
+		return
+	}
+	for i, l := range g.lines {
+		if strings.HasPrefix(l.text, "submit ") || strings.HasPrefix(l.text, "stock ") {
+			g.lines[i].text = strings.ReplaceAll(l.text, "user=bob", "user=alice") + " in=course"
+		}
+	}
+	all := append([]timed{{0, fmt.Sprintf("reserve course n[1-%d] for=900h users=alice", g.nodes)}}, g.lines...)
+	g.lines = append(all, timed{storm / 3, fmt.Sprintf("reserve course n[1-%d] for=900h users=alice", g.nodes-1)},
+		timed{storm / 2, fmt.Sprintf("reserve course n[1-%d] for=900h users=alice", g.nodes)})
 }
 
 // someSwitches puts one to four nodes on each switch.

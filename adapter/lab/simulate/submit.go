@@ -18,7 +18,7 @@ import (
 
 // submit NAME PROFILE[/PROFILE…]|COMPONENT:PROFILE[/COMPONENT:PROFILE…] [by=PREFERENCE] [limit=] [user=] [drive=] [expand=] [begin=] [lasts=STEP:FOR,…] [deaf] [abrupt=STEP]
 // [partition=] [qos=] [mem=MIB] [gres=] [stored] [acts=AFTER:WHAT,…] [claim=NODES]
-// [constraint=] [prefer=] [aim=start|waste|near] [size=] [grace=] [says=ANSWER,…] [hands=HOW[:TIMES]]
+// [in=RESERVATION] [constraint=] [prefer=] [aim=start|waste|near] [size=] [grace=] [says=ANSWER,…] [hands=HOW[:TIMES]]
 func (h *history) submit(words []string) error {
 	if len(words) < 2 {
 		return fmt.Errorf("submit NAME PROFILE")

@@ -106,8 +106,7 @@ func (d *Driver) Run(ctx, polls context.Context, t msg.Task) (result any, err er
 	case msg.Shrink:
 		return d.shrink(ctx, c)
 	case msg.Detach:
-		none := ""
-		err := d.Slurm.UpdateJob(ctx, c.Job, slurmctl.JobUpdate{Reservation: &none})
+		err := d.leaveHold(ctx, c.Job, c.Inside)
 		if err == nil && c.GiveUp {
 			err = ignoreUnknown(d.Slurm.DeleteReservation(ctx, c.Hold))
 		}

@@ -60,7 +60,7 @@ func (g *growth) bring(ctx context.Context) error {
 	var brought []slurmctl.Job
 	byJob := g.ByJob && len(g.Grown.Expanders) == 0
 	if len(g.Grown.Expanders) == 0 {
-		g.Request.Reservation = g.Hold
+		g.Request.Reservation = msg.Both(g.Hold, g.Inside)
 		k, err := g.allocate(ctx)
 		if err != nil {
 			return g.denied(ctx, err)
@@ -235,14 +235,13 @@ func (g *growth) keep(ctx context.Context, brought []slurmctl.Job) error {
 	if len(brought) != len(g.Grown.Expanders) {
 		return fmt.Errorf("of expanders %v Slurm knows %d", g.Grown.Expanders, len(brought))
 	}
-	none := ""
 	held := g.Held
 	for _, k := range brought {
 		if k.State != slurmctl.Running {
 			return fmt.Errorf("expander %d is %s, not RUNNING", k.ID, k.State)
 		}
 		if g.Hold != "" && !g.HoldGone && !g.StaysInHold {
-			err := g.Slurm.UpdateJob(ctx, k.ID, slurmctl.JobUpdate{Reservation: &none})
+			err := g.leaveHold(ctx, k.ID, g.Inside)
 			if errors.Is(err, slurmctl.ErrWantsAccount) { // it turns out that it stays there
 				g.StaysInHold = true
 				err = g.Slurm.UpdateReservation(ctx, g.Hold, slurmctl.ReservationUpdate{End: g.StaysUntil, Flags: msg.FlagsOfStuckHolds})

@@ -2,6 +2,7 @@ package drive
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/msg"
@@ -18,7 +19,8 @@ const (
 
 // start lets a pending job go.
 func (d *Driver) start(ctx, polls context.Context, c msg.Start) (*slurmctl.Job, error) {
-	if err := d.Slurm.UpdateJob(ctx, c.Job, slurmctl.JobUpdate{StartNow: true, Reservation: &c.Hold, Partition: c.Partition, Switches: c.Switches}); err != nil {
+	in := msg.Both(c.Hold, c.Inside)
+	if err := d.Slurm.UpdateJob(ctx, c.Job, slurmctl.JobUpdate{StartNow: true, Reservation: &in, Partition: c.Partition, Switches: c.Switches}); err != nil {
 		return nil, err
 	}
 	begun := d.awaitStart(polls, c)
@@ -26,6 +28,17 @@ func (d *Driver) start(ctx, polls context.Context, c msg.Start) (*slurmctl.Job, 
 		_ = d.Slurm.Shrink(ctx, c.Job, begun.NodeList) // it runs all the same, and its next resize opens the row
 	}
 	return begun, nil
+}
+
+// leaveHold takes a running job out of a hold, back into its reservation of the site if it has one. Where Slurm does not let it
+// back, it runs on outside.
+func (d *Driver) leaveHold(ctx context.Context, job slurmctl.JobID, inside string) error {
+	err := d.Slurm.UpdateJob(ctx, job, slurmctl.JobUpdate{Reservation: &inside})
+	if inside != "" && (errors.Is(err, slurmctl.ErrUnknownReservation) || errors.Is(err, slurmctl.ErrAccessDenied)) {
+		none := ""
+		err = d.Slurm.UpdateJob(ctx, job, slurmctl.JobUpdate{Reservation: &none})
+	}
+	return err
 }
 
 // awaitStart asks for the job until it runs, less and less often; nil if it does not yet.

@@ -39,6 +39,11 @@ func (g *growth) submitted(ctx context.Context) (slurmctl.Job, error) {
 	return k, g.asAsked(ctx, &k)
 }
 
+// mayBeIn reports whether a list of reservations is the one that was asked for. Slurm may show only the one of them in which a job runs.
+func (g *growth) mayBeIn(list string) bool {
+	return list == msg.Both(g.Hold, g.Inside) || list == g.Hold
+}
+
 // asAsked cancels a job that a process of the job submitted if it is another one than was asked for. What is merged gets
 // the base job's time limit.
 func (g *growth) asAsked(ctx context.Context, k *slurmctl.Job) error {
@@ -48,8 +53,8 @@ func (g *growth) asAsked(ctx context.Context, k *slurmctl.Job) error {
 	}
 	why := msg.Unlike(k, &q, g.Moved)
 	switch {
-	case k.Reservation != g.Hold || len(k.NodeList) > 0 && !msg.SameSet(k.NodeList, g.Nodes):
-		why = fmt.Sprintf("it has %s from reservation %q, not %s from %q", slurmctl.CompressNodes(k.NodeList), k.Reservation, slurmctl.CompressNodes(g.Nodes), g.Hold)
+	case !g.mayBeIn(k.Reservation) || len(k.NodeList) > 0 && !msg.SameSet(k.NodeList, g.Nodes):
+		why = fmt.Sprintf("it has %s from reservation %q, not %s from %q", slurmctl.CompressNodes(k.NodeList), k.Reservation, slurmctl.CompressNodes(g.Nodes), msg.Both(g.Hold, g.Inside))
 	case why == "":
 		return nil
 	}

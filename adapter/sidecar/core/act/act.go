@@ -111,7 +111,7 @@ func attached(c *state.Core, s *state.Snapshot, j *state.Job) (slurmctl.Job, boo
 		if r == nil || r.State != slurmctl.Running && r.State != slurmctl.Suspended {
 			continue
 		}
-		if _, ours := hold.HoldNamed(c, r.Reservation); ours && c.Intruders[r.ID].Job == nil {
+		if _, _, ours := hold.HoldIn(c, r.Reservation); ours && c.Intruders[r.ID].Job == nil {
 			return *r, true
 		}
 	}
@@ -121,9 +121,8 @@ func attached(c *state.Core, s *state.Snapshot, j *state.Job) (slurmctl.Job, boo
 // detach moves a running job out of the hold in which it started. It then gives up the hold,
 // because the job itself has the nodes. If the hold belongs to another job, detach keeps it.
 func detach(c *state.Core, j *state.Job, r slurmctl.Job) {
-	hold := r.Reservation
-	own, _ := state.ParseHoldName(hold)
-	c.Do(j, "detach", hold, state.KindDetach, msg.Detach{r.ID, hold, own.Job == j.BaseID()}, state.Args{})
+	name, own, _ := hold.HoldIn(c, r.Reservation)
+	c.Do(j, "detach", name, state.KindDetach, msg.Detach{r.ID, name, own.Job == j.BaseID(), j.Reservation}, state.Args{})
 }
 
 // SettleDetach handles the outcome of moving a job out of its hold.
@@ -133,7 +132,7 @@ func SettleDetach(c *state.Core, j *state.Job, p *state.Pending, o msg.Outcome) 
 	}
 	do := state.CommandOf[msg.Detach](p)
 	if j.Record.ID == do.Job {
-		j.MovedTo("")
+		j.MovedTo(do.Inside)
 	}
 	if do.GiveUp {
 		hold.ForgetHold(c, do.Hold)

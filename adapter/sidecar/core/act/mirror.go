@@ -1,6 +1,7 @@
 package act
 
 import (
+	"cmp"
 	"time"
 
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/adopt"
@@ -119,8 +120,12 @@ func mirrorStep(c *state.Core, j *state.Job, r *slurmctl.Job, step int, now time
 	if near := c.Passed(now, want.Add(-adopt.Parked/2)) || c.Passed(now, r.StartTime.Add(-adopt.Parked/2)); near && tooFar(c, now, want, off) {
 		u.StartTime = want
 	}
+	if j.Reservation != "" { // it asks for the hold as it starts, which must not be forgotten: the record has one of them only
+		held = ""
+	}
 	if _, ours := hold.HoldNamed(c, r.Reservation); held != "" && r.Reservation != held || held == "" && ours {
-		u.Reservation = &held
+		back := cmp.Or(held, j.Reservation)
+		u.Reservation = &back
 	}
 	if u.StartTime.IsZero() && u.Reservation == nil {
 		return true

@@ -166,6 +166,9 @@ func notBrought(c *state.Core, s *state.Snapshot, j *state.Job, step int, nodes 
 	if why := notReady(c, s, j); why != "" {
 		return state.Saying(state.WhyExpanderUnready, why)
 	}
+	if why := slurm.LeftOwn(c, s, j, nodes); why != "" && len(j.Expanders) == 0 {
+		return state.Saying(state.WhyExpanderUnready, why)
+	}
 	if len(j.Expanders) == 0 && c.Due(c.Now, j.HoldRetry) {
 		if why := notHeld(c, j, step, nodes); why.Kind != state.WhyNothing {
 			return why
@@ -216,7 +219,7 @@ func bring(c *state.Core, j *state.Job, step int, nodes []string) {
 	part := slurm.FirstPart(c, c.Snapshot, nodes)
 	more := len(part) < len(nodes)
 	nodes = part
-	g := msg.Grow{More: more, Base: j.BaseID(), As: j.UID, Own: j.Mode.AsksJob, ByJob: byJob, Merge: j.Mode.MergesGrowths,
+	g := msg.Grow{More: more, Base: j.BaseID(), As: j.UID, Own: j.Mode.AsksJob, ByJob: byJob, Merge: j.Mode.MergesGrowths, Inside: j.Reservation,
 		NeedsDBD: slurmctl.ResizeNeedsSlurmdbd(c.SlurmConfig), Name: hold.NextName(c, j, step).String(), Step: step, Nodes: nodes,
 		Held: slices.Clone(j.Held), StaysInHold: j.Mode.StaysInHold, StepMgr: j.Mode.WaitsForPrologs, Expanders: slices.Clone(j.Expanders), Moved: adopt.PluginMoves(c)}
 	if r, ok := hold.HoldFor(c, j, step); ok && len(msg.Without(nodes, r.Nodes)) == 0 {
@@ -299,7 +302,7 @@ func SettleGrow(c *state.Core, j *state.Job, p *state.Pending, o msg.Outcome) {
 func covered(c *state.Core, j *state.Job, step int, nodes []string) bool {
 	until := c.Now.Add(time.Duration(slurm.Reach(c, j, c.Now.Unix()))*time.Second + time.Minute)
 	for _, r := range c.Reservations {
-		if own, ours := state.ParseHold(r); (!ours || own.Job != j.BaseID() || own.Step != step) && !c.Reached(c.Now, r.End) && r.Start.Before(until) && len(msg.Common(nodes, r.Nodes)) > 0 {
+		if own, ours := state.ParseHold(r); (!ours && r.Name != j.Reservation || ours && own.Job != j.BaseID() || ours && own.Step != step) && !c.Reached(c.Now, r.End) && r.Start.Before(until) && len(msg.Common(nodes, r.Nodes)) > 0 {
 			return true
 		}
 	}

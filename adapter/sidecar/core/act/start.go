@@ -124,7 +124,7 @@ func letGo(c *state.Core, j *state.Job, id slurmctl.JobID, hold string, st row.S
 		partition = ""
 	}
 	before := j.State
-	c.Do(j, "start", hold, state.KindStart, msg.Start{Job: id, Hold: hold, Partition: partition, Switches: plan.SwitchesOf(j), Gently: c.Pace.Gated,
+	c.Do(j, "start", hold, state.KindStart, msg.Start{Job: id, Hold: hold, Inside: j.Reservation, Partition: partition, Switches: plan.SwitchesOf(j), Gently: c.Pace.Gated,
 		OpenRow: j.Unopened && !j.Mode.StepsAreJobs && slurmctl.ForgetsRequeued(c.SlurmConfig)}, state.Args{State: st})
 	j.Launch(id, st)
 	j.WaitsFor(state.Because(state.WhyReleased))

@@ -43,7 +43,8 @@ func byJob(c *state.Core, j *state.Job) (byJob, able bool) {
 		return false, true
 	}
 	waits := slices.ContainsFunc(c.Calling, func(k *state.OpenCall) bool { return k.Of == j && follow.Submits(j, k) })
-	return waits || j.Mode.GrowthsStayJobs, waits || j.Mode.MergesGrowths || len(j.Expanders) > 0
+	own := j.Mode.MergesGrowths && j.Reservation == "" // the sidecar's account may not use the reservations of users
+	return waits || !own, waits || own || len(j.Expanders) > 0
 }
 
 // noProcess is called when no process of a job can submit what brings its nodes. A growth is given up after a while.
@@ -107,7 +108,7 @@ func Submission(c *state.Core, k *state.OpenCall) *api.Submission {
 			p.Args.Of = j.BaseID() // once
 			g := state.CommandOf[msg.Grow](p)
 			q := g.Request
-			q.Reservation = g.Hold
+			q.Reservation = msg.Both(g.Hold, g.Inside)
 			return &api.Submission{Job: j.SlurmID, Seconds: int(submitWithin / time.Second), Request: q}
 		}
 	}

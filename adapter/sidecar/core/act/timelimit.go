@@ -143,8 +143,8 @@ func LongerLimit(r *slurmctl.Job, end time.Time, longest time.Duration) (time.Du
 }
 
 // LongestLimit returns the longest time limit that a running job may get, and in words why it is not longer.
-// It observes the limits of the partition, of the account and QOS (limits; nil: not known), and reservations
-// of others on the job's nodes. Slurm would let root exceed all of these.
+// It observes the limits of the partition, of the account and QOS (limits; nil: not known), reservations
+// of others on the job's nodes, and the end of the job's own reservation. Slurm would let root exceed all of these.
 func LongestLimit(s *state.Snapshot, r *slurmctl.Job, limits *slurmctl.Limits) (longest time.Duration, why string) {
 	longest = slurmctl.Unlimited
 	shorter := func(limit time.Duration, reason string) {
@@ -163,7 +163,9 @@ func LongestLimit(s *state.Snapshot, r *slurmctl.Job, limits *slurmctl.Limits) (
 	nodes := msg.SetOf(r.NodeList)
 	for _, name := range state.SortedKeys(s.Reservations) {
 		res := s.Reservations[name]
-		if _, ours := state.ParseHoldName(name); !ours && name != r.Reservation && res.End.After(s.Taken) && nodes.Any(res.Nodes) {
+		if name == state.OwnReservation(r.Reservation) {
+			shorter(max(r.TimeLimit+res.End.Sub(r.EndTime), 0), "the end of reservation "+name)
+		} else if _, ours := state.ParseHoldName(name); !ours && res.End.After(s.Taken) && nodes.Any(res.Nodes) {
 			shorter(max(r.TimeLimit+res.Start.Sub(r.EndTime), 0), "reservation "+name)
 		}
 	}

@@ -172,7 +172,7 @@ func AdoptIfAsked(c *state.Core, s *state.Snapshot, r *slurmctl.Job) {
 	if !asked || refuseDrained(c, r) {
 		return
 	}
-	if err := cmp.Or(oneJob(r, sp), inReservation(c, r), denied(c, r, nil)); err != nil {
+	if err := cmp.Or(oneJob(r, sp), inReservation(c, s, r, sp), denied(c, r, nil)); err != nil {
 		Refuse(c, r, err)
 		return
 	}
@@ -214,17 +214,6 @@ func oneJob(r *slurmctl.Job, sp request.Request) error {
 		return arrayOf(sp, r)
 	}
 	return nil
-}
-
-// inReservation returns why a waiting job that asks for others' reservations cannot evolve, or nil. It would start in
-// holds, outside of them. evosbatch rejects such jobs, but a user can write a marker by hand, or move a job before it is
-// adopted. One that runs has its nodes already.
-func inReservation(c *state.Core, r *slurmctl.Job) error {
-	name := withoutHolds(c, r.Reservation)
-	if name == "" || r.State != slurmctl.Pending {
-		return nil
-	}
-	return fmt.Errorf("it asks for reservation %s, and jobs within a reservation cannot be planned yet: submit it without, or by evosbatch --rigid as an ordinary job", name)
 }
 
 // forgetRead deletes what was read about Slurm jobs that are gone or adopted.
@@ -319,7 +308,7 @@ func adoptJob(c *state.Core, r *slurmctl.Job, sp request.Request, chain []slurmc
 		Owned: row.Owned{SlurmID: uint32(r.ID), Array: array, Task: task, Submitted: r.SubmitTime, Name: ownName(r), User: r.User, UID: r.UID, GID: gid(a),
 			Account: r.Account, QOS: r.QOS, Partition: r.Partition},
 		Terms: row.Terms{Profile: whole, ExpandLimit: sp.ExpandLimit, Moldable: plan.MoldableOf(sp), Malleable: plan.MalleableOf(sp),
-			Drive: string(drivemode.Chain), Begin: sp.Begin, Claim: sp.MaxNodes, Prefer: sp.Prefer, Components: componentsOf(sp)},
+			Drive: string(drivemode.Chain), Begin: sp.Begin, Claim: sp.MaxNodes, Reservation: ownOf(c, r, sp), Prefer: sp.Prefer, Components: componentsOf(sp)},
 		Aimed: row.Aimed{Aim: sp.Aim},
 		Life:  row.Life{State: row.Queued},
 	}

@@ -48,7 +48,7 @@ func MayBring(c *state.Core, r *slurmctl.Job, j *state.Job) bool {
 	if r.UID != j.UID || plan.IsSelf(c, r) {
 		return plan.IsSelf(c, r)
 	}
-	_, held := state.ParseHoldName(r.Reservation)
+	_, _, held := state.HoldIn(r.Reservation)
 	if !held && c.OpenedFor(j.BaseID()) == nil || !j.Mode.AsksJob || c.Owner(r.ID) == j || r.State == slurmctl.Pending {
 		return true
 	}

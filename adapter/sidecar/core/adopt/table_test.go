@@ -41,12 +41,20 @@ func TestAdopted(t *testing.T) {
 			b.Arrays[7] = state.Array{Most: 2}
 		}, "1@10m,2@10m by companion"},
 		"of a heterogeneous job":        {marked, func(_ *statetest.Bench, r *slurmctl.Job) { r.Heterogenous = true }, "refused: heterogeneous jobs cannot be planned yet: submit each component with evosbatch"},
-		"in a reservation":              {marked, in("course", slurmctl.Pending), inCourse},
-		"in a reservation and a hold":   {marked, in("evo_9_1_1,course", slurmctl.Pending), inCourse},
+		"in a reservation":              {marked, in("course", slurmctl.Pending), "1@10m,2@10m by merge in course"},
+		"in a reservation and a hold":   {marked, in("evo_9_1_1,course", slurmctl.Pending), "1@10m,2@10m by merge in course"},
+		"in one that overlaps":          {marked, in("over", slurmctl.Pending), inCourse("over", "reservation over has the flag OVERLAP: other reservations keep none of its jobs off their nodes")},
+		"in one with an unknown flag":   {marked, in("daily", slurmctl.Pending), inCourse("daily", "reservation daily has the flag DAILY, with which its jobs cannot be planned yet")},
+		"in one without nodes":          {marked, in("none", slurmctl.Pending), inCourse("none", "reservation none has no nodes")},
+		"in one of several users":       {marked, in("shared", slurmctl.Pending), inCourse("shared", "reservation shared is not for user user alone, and while nodes of it are held, Slurm would refuse larger jobs of its other users")},
+		"in one that is gone":           {marked, in("gone", slurmctl.Pending), inCourse("gone", "it is not there any more")},
+		"in two":                        {marked, in("course,over", slurmctl.Pending), inCourse("course,over", "a job evolves in one reservation only")},
+		"a chain in one":                {"evo:v2;p=1@10m;d=chain;i=1;;", in("course", slurmctl.Pending), inCourse("course", "the steps of a chain cannot be planned in a reservation yet")},
+		"it runs in one that overlaps":  {marked, in("over", slurmctl.Running), "1@10m,2@10m by merge"},
 		"in a hold":                     {marked, in("evo_9_1_1", slurmctl.Pending), "1@10m,2@10m by merge"},
 		"in a hold that is deleted":     {marked, in("evo_9_1_2", slurmctl.Pending), "1@10m,2@10m by merge"},
-		"a hold by its name only":       {marked, in("evo_9_1_3", slurmctl.Pending), strings.Replace(inCourse, "course", "evo_9_1_3", 1)},
-		"it runs in a reservation":      {marked, in("course", slurmctl.Running), "1@10m,2@10m by merge"},
+		"a hold by its name only":       {marked, in("evo_9_1_3", slurmctl.Pending), inCourse("evo_9_1_3", "it has the name of a hold")},
+		"it runs in a reservation":      {marked, in("course", slurmctl.Running), "1@10m,2@10m by merge in course"},
 		"a partition without such jobs": {marked, func(b *statetest.Bench, _ *slurmctl.Job) { b.Config.Partitions = []string{"other"} }, ""},
 		"one of its partitions has them": {marked, func(b *statetest.Bench, r *slurmctl.Job) {
 			b.Config.Partitions = []string{"main"}
@@ -106,7 +114,9 @@ func TestAdopted(t *testing.T) {
 			Adopt(b.Core, b.Seen)
 			got := b.Refused[9].Reason
 			for _, j := range b.Active {
-				got += fmt.Sprintf("%s by %s", j.Profile, j.Drive)
+				if got += fmt.Sprintf("%s by %s", j.Profile, j.Drive); j.Reservation != "" {
+					got += " in " + j.Reservation
+				}
 			}
 			if got != c.want && (!strings.HasSuffix(c.want, ": ") || !strings.HasPrefix(got, c.want)) {
 				t.Errorf("%q, want %q", got, c.want)
@@ -115,7 +125,9 @@ func TestAdopted(t *testing.T) {
 	}
 }
 
-const inCourse = "refused: it asks for reservation course, and jobs within a reservation cannot be planned yet: submit it without, or by evosbatch --rigid as an ordinary job"
+func inCourse(name, why string) string {
+	return fmt.Sprintf("refused: it asks for reservation %s: %s; submit it without, or by evosbatch --rigid as an ordinary job", name, why)
+}
 
 // in has a job ask for reservations, beside a hold and a reservation that only has such a name.
 func in(list string, st slurmctl.JobState) func(b *statetest.Bench, r *slurmctl.Job) {
@@ -124,8 +136,16 @@ func in(list string, st slurmctl.JobState) func(b *statetest.Bench, r *slurmctl.
 		if st == slurmctl.Running {
 			r.NodeList = []string{"n1"}
 		}
-		for name, flags := range map[string][]string{"course": nil, "evo_9_1_1": {"IGNORE_JOBS", "OVERLAP"}, "evo_9_1_3": nil} {
-			b.Reservations[name] = slurmctl.Reservation{Name: name, Flags: flags}
+		for name, flags := range map[string][]string{"course": nil, "evo_9_1_1": {"IGNORE_JOBS", "OVERLAP"}, "evo_9_1_3": nil, "over": {"SPEC_NODES", "OVERLAP"},
+			"daily": {"DAILY"}, "none": {"PURGE_COMP=00:05:00"}, "shared": nil} {
+			one := slurmctl.Reservation{Name: name, Flags: flags, Nodes: []string{"n1", "n2"}, Users: []string{"user"}}
+			switch name {
+			case "none":
+				one.Nodes = nil
+			case "shared":
+				one.Users = append(one.Users, "other")
+			}
+			b.Reservations[name], b.Seen.Reservations[name] = one, one
 		}
 	}
 }

@@ -241,7 +241,7 @@ func whoHas(c *state.Core, s *state.Snapshot, t *state.Target, o *msg.Occupancy,
 	for _, n := range pool {
 		name := s.Nodes[n].Name
 		busy := o.Claimed(slices.Clone(o.Busy[n]), []int{n}, slurm.RankOf(c, &t.Record))
-		used := slices.ContainsFunc(append(busy, o.Reserved[n]...), func(b planner.NodeBusy) bool {
+		used := slices.ContainsFunc(slices.Concat(busy, o.ReservedOn([]int{n}, t.Reservation), o.Outside([]int{n}, t.Reservation)), func(b planner.NodeBusy) bool {
 			return b.Start+o.Origin < end && start < b.End+o.Origin
 		})
 		if used && !mine[name] {

@@ -95,8 +95,8 @@ func Park(c *state.Core, j *state.Job, r *slurmctl.Job, st row.State) {
 
 // TakeBack parks a Slurm job of j that was released and does not run.
 func TakeBack(c *state.Core, j *state.Job, id slurmctl.JobID, why string, kind state.Kind, args state.Args) {
-	none := ""
-	c.Do(j, "park", why, kind, msg.Update{Job: id, Change: slurmctl.JobUpdate{StartTime: c.Now.Add(adopt.Parked), Reservation: &none}}, args)
+	back := j.Reservation
+	c.Do(j, "park", why, kind, msg.Update{Job: id, Change: slurmctl.JobUpdate{StartTime: c.Now.Add(adopt.Parked), Reservation: &back}}, args)
 }
 
 // planWhole drops the plan of a job that is queued again if the promises for its growths have lapsed.

@@ -72,6 +72,9 @@ func HoldsOf(c *state.Core, j *state.Job, now int64) []state.Hold {
 		if j.LastEnd > 0 && j.Plan[i].Start >= j.LastEnd { // its time limit ends before
 			continue
 		}
+		if slurm.LeftOwn(c, c.Snapshot, j, g.Nodes) != "" || slurm.Shares(c.Snapshot, j) {
+			continue
+		}
 		end := g.End
 		h := state.Hold{Job: j, Step: g.Step, Nodes: g.Nodes, From: g.From, Start: j.Plan[i].Start}
 		if h.ToStartIn() {

@@ -419,7 +419,7 @@ func deleteHold(c *state.Core, s *state.Snapshot, name string) {
 		if r.State != slurmctl.Pending || plan.IsExpander(c, r) {
 			return
 		}
-		out = append(out, msg.TakenOut{r.ID, otherReservations(r, name)})
+		out = append(out, msg.TakenOut{r.ID, backTo(c, r, name)})
 	}
 	if c.Ask(owner, name, state.KindDeleteHold, msg.Task{Command: msg.GiveUpHold{name, out}}, state.Args{Seen: s.Taken}) && owner != nil {
 		owner.SurplusSince = c.Now

@@ -57,6 +57,25 @@ func HoldNamed(c *state.Core, name string) (state.OwnName, bool) {
 	return state.ParseHoldName(name)
 }
 
+// HoldIn returns the first hold in a list of reservations that a job refers to, and whose it is.
+func HoldIn(c *state.Core, list string) (name string, own state.OwnName, is bool) {
+	for name := range strings.SplitSeq(list, ",") {
+		if own, ours := HoldNamed(c, name); ours {
+			return name, own, true
+		}
+	}
+	return "", state.OwnName{}, false
+}
+
+// backTo returns the reservations that a Slurm job asks for once it is out of a hold.
+func backTo(c *state.Core, r *slurmctl.Job, hold string) string {
+	rest := otherReservations(r, hold)
+	if j := c.Owner(r.ID); j != nil && rest == "" {
+		return j.Reservation
+	}
+	return rest
+}
+
 // WatchIntruders removes jobs from holds of other jobs.
 func WatchIntruders(c *state.Core, s *state.Snapshot) {
 	for _, id := range slices.Sorted(maps.Keys(c.Intruders)) {
@@ -113,7 +132,7 @@ func isFor(c *state.Core, own state.OwnName, r *slurmctl.Job) bool {
 
 // sendAway takes a Slurm job out of a hold that is not for it.
 func sendAway(c *state.Core, s *state.Snapshot, r *slurmctl.Job, name string, own state.OwnName) {
-	j, rest, runs := holder(c, own.Job), otherReservations(r, name), r.State != slurmctl.Pending
+	j, rest, runs := holder(c, own.Job), backTo(c, r, name), r.State != slurmctl.Pending
 	slipped := runs && slippedIn(c, j, own.Step, r)
 	if _, known := c.Intruders[r.ID]; !known {
 		what := "it is taken out of it"

@@ -100,6 +100,7 @@ type (
 	Start struct {
 		Job       slurmctl.JobID
 		Hold      string
+		Inside    string // the reservation of the site in which it runs; "": none
 		Partition string
 		Switches  int  // what the job asks for with --switches: its nodes are chosen, and Slurm must not wait for others
 		Gently    bool // for its queries, see Task
@@ -121,6 +122,7 @@ type (
 		Nodes       []string
 		Held        []Part    // current parts of the job
 		Hold        string    // on the nodes; "" if none
+		Inside      string    // the reservation of the site in which the job runs; "": none
 		HoldBegins  bool      // the hold must begin now, before its time
 		LetIn       []string  // users to let into the hold, which is closed to all users before
 		StaysInHold bool      // a job that runs in a hold cannot be moved out of it
@@ -139,12 +141,13 @@ type (
 		Surplus  []string
 		NeedsDBD bool
 	}
-	// Detach moves a running job out of the hold in which it started. It also gives up the
-	// hold if GiveUp is set.
+	// Detach moves a running job out of the hold in which it started, back into its reservation of the site if it has one. It
+	// also gives up the hold if GiveUp is set.
 	Detach struct {
 		Job    slurmctl.JobID
 		Hold   string
 		GiveUp bool
+		Inside string
 	}
 	// Update changes a job. It mirrors a planned start, parks a released job, or moves a job
 	// out of a hold.

@@ -1,6 +1,9 @@
 package msg
 
-import "slices"
+import (
+	"slices"
+	"strings"
+)
 
 // HoldFlags are the flags of all holds. Our own node mapping has chosen the nodes. It considers the
 // jobs that run there now (IGNORE_JOBS) and all other holds. A node may be held for several jobs, one
@@ -24,3 +27,7 @@ const Earlier = 10
 
 // FlagsOfStuckHolds are added to a hold that a companion stays in, so that the hold ends soon after the companion.
 var FlagsOfStuckHolds = StartFlags[len(HoldFlags):]
+
+// Both returns the list of a hold and a reservation of the site ("": none of these). Slurm lets only jobs ask for it whose users
+// may use both.
+func Both(hold, inside string) string { return strings.Trim(hold+","+inside, ",") }

@@ -18,7 +18,7 @@ import (
 func (t Task) String() string { return fmt.Sprint(t.Command) }
 
 func (c Start) String() string {
-	text := fmt.Sprintf("start %d in %s", c.Job, c.Hold)
+	text := fmt.Sprintf("start %d in %s", c.Job, Both(c.Hold, c.Inside))
 	if c.Partition != "" {
 		text += " in partition " + c.Partition
 	}
@@ -40,8 +40,8 @@ func (c Grow) String() string {
 		how += " by the job"
 	}
 	text := fmt.Sprintf("grow %d by %s for step %d: %s", c.Base, slurmctl.CompressNodes(c.Nodes), c.Step, how)
-	if c.Hold != "" {
-		text += " from " + c.Hold
+	if from := Both(c.Hold, c.Inside); from != "" {
+		text += " from " + from
 	}
 	if len(c.Expanders) > 0 {
 		text += fmt.Sprintf(" with %v", c.Expanders)
@@ -53,7 +53,13 @@ func (c Shrink) String() string {
 	return fmt.Sprintf("shrink %d by %s", c.Held[0].ID, slurmctl.CompressNodes(c.Surplus))
 }
 
-func (c Detach) String() string { return fmt.Sprintf("detach %d from %s", c.Job, c.Hold) }
+func (c Detach) String() string {
+	text := fmt.Sprintf("detach %d from %s", c.Job, c.Hold)
+	if c.Inside != "" {
+		text += " into " + c.Inside
+	}
+	return text
+}
 
 func (c Update) String() string {
 	var what []string

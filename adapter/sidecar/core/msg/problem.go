@@ -51,8 +51,9 @@ type ProblemJob struct {
 // Place holds nodes on which a batch may be planned.
 type Place struct {
 	Nodes     []int
-	Pool      planner.Pool // without what is busy
-	Untouched []int        // positions of the nodes on which no job yields, if jobs on others do
+	Pool      planner.Pool       // without what is busy
+	Outside   []planner.NodeBusy // when the jobs' own reservation does not have the nodes
+	Untouched []int              // positions of the nodes on which no job yields, if jobs on others do
 	Pinned    []planner.Placement
 	Aimed     map[int]planner.PoolJob // by index, the jobs with an aim as they are placed again
 }
@@ -279,7 +280,7 @@ func (b *ProblemBatch) planSome(o *Occupancy, at *Place, from, to int, shared bo
 func (b *ProblemBatch) fit(o *Occupancy, at *Place, from, to int, with Planner) ([]planner.Planned, error) {
 	return o.Sparing(at.Nodes, b.Rank, func(r Rank) ([]planner.Planned, error) {
 		pool := at.Pool
-		pool.Busy, pool.Licenses = o.Window(at.Nodes, r), o.Licenses.All
+		pool.Busy, pool.Licenses = append(o.Window(at.Nodes, r), at.Outside...), o.Licenses.All
 		pool.Jobs = slices.Clone(pool.Jobs[from:to])
 		if r == b.Rank && at.Untouched != nil {
 			pool.Switches = nil // to end no other job comes first

@@ -16,11 +16,17 @@ import (
 type Occupancy struct {
 	Origin   int64 // Unix second that counts as 0
 	Busy     [][]planner.NodeBusy
-	Reserved [][]planner.NodeBusy // by others
+	Reserved [][]Reserved
 
 	Licenses   Licenses             // those that evolving jobs wait for
 	Preemption *slurmctl.Preemption // nil: no job yields
 	Tenures    [][]Tenure           // of stock jobs, if some may yield
+}
+
+// Reserved is a node that a reservation of the site has for some time.
+type Reserved struct {
+	planner.NodeBusy
+	By string // the reservation
 }
 
 // Licenses holds licences by their positions.
@@ -45,7 +51,7 @@ func NewOccupancy(nodes int, origin int64) *Occupancy {
 	for i := range busy {
 		busy[i] = memory[usual*i : usual*i : usual*(i+1)]
 	}
-	return &Occupancy{Origin: origin, Busy: busy, Reserved: make([][]planner.NodeBusy, nodes)}
+	return &Occupancy{Origin: origin, Busy: busy, Reserved: make([][]Reserved, nodes)}
 }
 
 // Add marks a node busy during [start, end), in Unix seconds.
@@ -55,10 +61,10 @@ func (o *Occupancy) Add(node int, start, end int64) {
 	}
 }
 
-// Reserve marks a node as reserved by others during [start, end), in Unix seconds.
-func (o *Occupancy) Reserve(node int, start, end int64) {
+// Reserve marks a node as reserved during [start, end), in Unix seconds.
+func (o *Occupancy) Reserve(node int, start, end int64, by string) {
 	if b, ok := o.Interval(node, start, end); ok {
-		o.Reserved[node] = append(o.Reserved[node], b)
+		o.Reserved[node] = append(o.Reserved[node], Reserved{b, by})
 	}
 }
 
@@ -76,10 +82,35 @@ func (o *Occupancy) Window(nodes []int, to Rank) []planner.NodeBusy {
 	return o.Claimed(windowOf(o.Busy, nodes), nodes, to)
 }
 
-// ReservedOn returns what others have reserved of these nodes, in the same form. A job avoids a node that is
-// reserved before its time limit ends, even if the plan gives the node back in time. Slurm does the same, and
+// ReservedOn returns what others have reserved of these nodes, in the same form, for a job in a reservation ("": none). A job
+// avoids a node that is reserved before its time limit ends, even if the plan gives the node back in time. Slurm does the same, and
 // a job that overruns would block a maintenance.
-func (o *Occupancy) ReservedOn(nodes []int) []planner.NodeBusy { return windowOf(o.Reserved, nodes) }
+func (o *Occupancy) ReservedOn(nodes []int, own string) (all []planner.NodeBusy) {
+	for i, n := range nodes {
+		for _, b := range o.Reserved[n] {
+			if b.By != own {
+				all = append(all, planner.NodeBusy{Node: i, Start: b.Start, End: b.End})
+			}
+		}
+	}
+	return all
+}
+
+// Outside returns when a job's own reservation ("": none) does not have these nodes, in the same form.
+func (o *Occupancy) Outside(nodes []int, own string) (all []planner.NodeBusy) {
+	for i, n := range nodes {
+		for _, b := range o.Reserved[n] {
+			if own == "" || b.By != own {
+				continue
+			}
+			if b.Start > 0 {
+				all = append(all, planner.NodeBusy{Node: i, Start: 0, End: b.Start})
+			}
+			all = append(all, planner.NodeBusy{Node: i, Start: b.End, End: planner.Forever})
+		}
+	}
+	return all
+}
 
 func windowOf(byNode [][]planner.NodeBusy, nodes []int) []planner.NodeBusy {
 	var all []planner.NodeBusy

@@ -33,8 +33,8 @@ func TestOccupancy(t *testing.T) {
 	} {
 		o := NewOccupancy(2, second)
 		o.Add(1, c.start, c.end)
-		o.Reserve(0, c.start, c.end)
-		for kind, all := range map[string][]planner.NodeBusy{"busy": o.Window([]int{1}, Rank{}), "reserved": o.ReservedOn([]int{0})} {
+		o.Reserve(0, c.start, c.end, "site")
+		for kind, all := range map[string][]planner.NodeBusy{"busy": o.Window([]int{1}, Rank{}), "reserved": o.ReservedOn([]int{0}, "")} {
 			got := ""
 			for _, b := range all {
 				got += fmt.Sprintf("%d-%d", b.Start, b.End)
@@ -43,7 +43,7 @@ func TestOccupancy(t *testing.T) {
 				t.Errorf("%s: %s %q, want %q", name, kind, got, c.want)
 			}
 		}
-		if len(o.Window([]int{0}, Rank{}))+len(o.ReservedOn([]int{1})) > 0 {
+		if len(o.Window([]int{0}, Rank{}))+len(o.ReservedOn([]int{1}, "")) > 0 {
 			t.Errorf("%s: what is reserved counts as busy, or the other way round", name)
 		}
 	}

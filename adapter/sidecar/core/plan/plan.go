@@ -17,7 +17,7 @@ import (
 
 // batch is a list of candidates that are planned together: they share one set of eligible nodes, Slurm ends
 // the same jobs for them, and no earlier batch competes for these nodes. Jobs of a user whose jobs exceed their
-// steps are planned apart (see heldByOthers).
+// steps are planned apart (see heldByOthers), and so are the jobs in a reservation of the site.
 type batch struct {
 	nodes []int
 	rank  msg.Rank
@@ -28,7 +28,7 @@ type batch struct {
 func (b *batch) takes(cand *slurm.Candidate) bool {
 	first := &b.Jobs[0]
 	return cand.Choices == nil && first.Choices == nil && sameNodes(b.nodes, cand.Nodes) && b.rank == cand.Rank &&
-		first.Exceeds == cand.Exceeds && (!cand.Exceeds || first.Record.UID == cand.Record.UID)
+		first.Exceeds == cand.Exceeds && first.Inside() == cand.Inside() && (!cand.Exceeds || first.Record.UID == cand.Record.UID)
 }
 
 // Candidates lists the jobs to plan, most urgent first.
@@ -86,6 +86,10 @@ func plannable(c *state.Core, s *state.Snapshot, j *state.Job, over bool) bool {
 		dropPlan(c, j, why)
 		return false
 	}
+	if err := inside(c, s, j); err != nil {
+		dropPlan(c, j, err.Error())
+		return false
+	}
 	if j.Asked == nil {
 		j.WaitsFor(state.Because(state.WhyRequestUnread))
 		return false // it keeps its plan
@@ -97,6 +101,18 @@ func plannable(c *state.Core, s *state.Snapshot, j *state.Job, over bool) bool {
 		}
 	}
 	return true
+}
+
+// inside takes over the reservation of the site that a queued job asks for by now: its user may have changed it. It returns why the
+// job cannot run there at present.
+func inside(c *state.Core, s *state.Snapshot, j *state.Job) error {
+	asks := j.Record.Reservation
+	if _, _, held := state.HoldIn(asks); !held && asks != j.Reservation && !j.Busy && !j.Touched.After(s.Taken) && !j.Mode.StepsAreJobs {
+		c.Event(j, "reservation", map[string]any{"was": j.Reservation, "is": asks})
+		j.RunsIn(asks)
+		c.Save(j)
+	}
+	return slurm.MayOwn(c, s, j)
 }
 
 // candidateOf returns a queued job as a candidate. It reports false if the job can be placed nowhere, or must
@@ -320,7 +336,7 @@ func overlap(a, b []int) bool {
 // pool returns jobs on some nodes as the planner sees them, without what is busy, and those with an aim as they are placed
 // again by it.
 func pool(c *state.Core, s *state.Snapshot, o *msg.Occupancy, nodes []int, list []slurm.Candidate) (pool planner.Pool, aimed map[int]planner.PoolJob) {
-	pool = planner.Pool{Nodes: len(nodes), Reserved: o.ReservedOn(nodes), Jobs: make([]planner.PoolJob, 0, len(list)), Switches: slurm.SwitchesOf(c, s, nodes)}
+	pool = planner.Pool{Nodes: len(nodes), Reserved: o.ReservedOn(nodes, list[0].Inside()), Jobs: make([]planner.PoolJob, 0, len(list)), Switches: slurm.SwitchesOf(c, s, nodes)}
 	if list[0].Exceeds {
 		pool.Reserved = append(pool.Reserved, heldByOthers(c, s, nodes, o.Origin, list[0].Record.UID)...)
 	}

@@ -56,7 +56,7 @@ func ProblemBatch(c *state.Core, s *state.Snapshot, o *msg.Occupancy, b *batch) 
 	}
 	for _, nodes := range choices {
 		pool, aimed := pool(c, s, o, nodes, b.Jobs)
-		all.Places = append(all.Places, msg.Place{Nodes: nodes, Pool: pool, Aimed: aimed, Untouched: o.Untouched(nodes, b.rank), Pinned: pinned(c, s, nodes, o.Origin)})
+		all.Places = append(all.Places, msg.Place{Nodes: nodes, Pool: pool, Aimed: aimed, Outside: o.Outside(nodes, b.Jobs[0].Inside()), Untouched: o.Untouched(nodes, b.rank), Pinned: pinned(c, s, nodes, o.Origin)})
 	}
 	return all
 }
@@ -80,7 +80,7 @@ func TakePlans(c *state.Core, in msg.Planned) {
 		switch {
 		case j == nil || j.Runs():
 		case p.Unfit != "":
-			dropPlan(c, j, p.Unfit)
+			dropPlan(c, j, slurm.OutsideText(c, c.Snapshot, j, p.Unfit))
 		default:
 			plan := make([]msg.PlannedStep, len(p.Steps))
 			for i, step := range p.Steps {

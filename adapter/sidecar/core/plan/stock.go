@@ -245,9 +245,10 @@ const elsewhere = -1
 func stockBySet(c *state.Core, s *state.Snapshot, now int64, lowest slurm.Turn, sets *Sets) map[int][]slurm.Candidate {
 	waiting := map[int][]slurm.Candidate{}
 	var ends map[slurmctl.JobID]int64
+	inside := insideOf(c)
 	for i := range s.Jobs {
 		r := &s.Jobs[i]
-		if r.State != slurmctl.Pending || r.Reservation != "" {
+		if r.State != slurmctl.Pending || r.Reservation != "" && !inside[r.Reservation] {
 			continue
 		}
 		earliest := now
@@ -277,6 +278,17 @@ func stockBySet(c *state.Core, s *state.Snapshot, now int64, lowest slurm.Turn, 
 		}
 	}
 	return waiting
+}
+
+// insideOf returns the reservations of the site in which evolving jobs run: their stock jobs compete with these.
+func insideOf(c *state.Core) map[string]bool {
+	all := map[string]bool{}
+	for _, j := range c.Active {
+		if j.Reservation != "" {
+			all[j.Reservation] = true
+		}
+	}
+	return all
 }
 
 // placed sets the nodes that a stock job may have, and its profile. It reports whether there are any such nodes.

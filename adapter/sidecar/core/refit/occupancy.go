@@ -41,11 +41,11 @@ func Foreign(c *state.Core, s *state.Snapshot, origin int64) *msg.Occupancy {
 		_, ours := state.ParseHold(r)
 		return ours && !c.Config.Observes()
 	})
-	for _, name := range state.SortedKeys(others) {
-		r := others[name]
+	for _, by := range state.SortedKeys(others) {
+		r := others[by]
 		for _, name := range r.Nodes {
 			if n, ok := s.Index[name]; ok {
-				o.Reserve(n, r.Start.Unix(), r.End.Unix())
+				o.Reserve(n, r.Start.Unix(), r.End.Unix(), by)
 			}
 		}
 	}

@@ -95,11 +95,14 @@ func LostNodes(c *state.Core, s *state.Snapshot, others *msg.Occupancy, j *state
 					return true
 				}
 			}
+			if !slurm.Within(s, j, name, now+start, now+end) {
+				return true
+			}
 			needed := max(end, limitEnd(c, j, i, now, start))
 			if j.Mode.BringsNodes && (i == j.Step || !slices.Contains(j.Plan[i-1].Nodes, name)) {
 				needed = max(needed, start+plan.BringSeconds)
 			}
-			for _, b := range others.Reserved[n] {
+			for _, b := range others.ReservedOn([]int{n}, j.Reservation) {
 				if b.Start < needed && start < b.End {
 					return true
 				}
@@ -222,7 +225,7 @@ func Refit(c *state.Core, s *state.Snapshot, j *state.Job, now int64, why string
 	if replanBefore(c, s, j, later, now, why, false) {
 		return ""
 	}
-	cause := state.Saying(state.WhyNotReplanned, unfit)
+	cause := state.Saying(state.WhyNotReplanned, slurm.OutsideText(c, s, j, unfit))
 	if len(after) > len(later) {
 		cause.Job = slices.MinFunc(after, beganFirst).SlurmID
 	}
@@ -548,9 +551,9 @@ func remainingJob(c *state.Core, s *state.Snapshot, j *state.Job, left remainder
 // planRemainder plans what is left of a running job around what is certain without it.
 func planRemainder(c *state.Core, s *state.Snapshot, j *state.Job, left remainder, f Fitting, pool []int, job planner.PoolJob) planner.Planned {
 	o := f.Around(left.origin)
-	reserved := o.ReservedOn(pool)
+	reserved := o.ReservedOn(pool, j.Reservation)
 	planned, err := o.Sparing(pool, slurm.RankOf(c, &j.Record), func(to msg.Rank) ([]planner.Planned, error) {
-		busy := besideDrained(s, o.Window(pool, to), pool, job.Held)
+		busy := besideDrained(s, append(o.Window(pool, to), o.Outside(pool, j.Reservation)...), pool, job.Held)
 		if !f.Strict {
 			busy = givenBack(busy, job.Held, job.Profile[0].Duration)
 		}

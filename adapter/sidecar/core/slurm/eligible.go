@@ -13,7 +13,7 @@ import (
 
 // Eligible lists the nodes (indices into the cluster's nodes) on which Slurm may run a job. It
 // takes the nodes of the job's partitions, narrowed by --constraint, --exclude, --nodelist, CPUs
-// and memory per node, and the gres requested on each node. The error explains what Evoslurm
+// and memory per node, the nodes of the reservation of the site that it asks for, and the gres requested on each node. The error explains what Evoslurm
 // cannot plan. Callers must not change the list, because it is shared.
 func Eligible(s *state.Snapshot, r *slurmctl.Job, gres []slurmctl.GRES) ([]int, error) {
 	known := eligibility(s, r, gres)
@@ -77,7 +77,7 @@ func MostTogether(s *state.Snapshot, r *slurmctl.Job, gres []slurmctl.GRES) (mos
 }
 
 func eligibility(s *state.Snapshot, r *slurmctl.Job, gres []slurmctl.GRES) state.Eligibility {
-	key := state.Wish{r.Partition, r.Features, r.MinCPUs, r.MinMemory, r.Heterogenous, strings.Join(r.ExcNodes, " "), strings.Join(r.ReqNodes, " "), ""}
+	key := state.Wish{r.Partition, r.Features, r.MinCPUs, r.MinMemory, r.Heterogenous, strings.Join(r.ExcNodes, " "), strings.Join(r.ReqNodes, " "), "", state.OwnReservation(r.Reservation)}
 	if len(gres) > 0 {
 		key.GRES = fmt.Sprint(gres)
 	}
@@ -102,11 +102,12 @@ func findEligible(s *state.Snapshot, r *slurmctl.Job, gres []slurmctl.GRES) stat
 		return state.Eligibility{Err: err}
 	}
 	excluded, wanted := msg.SetOf(r.ExcNodes), msg.SetOf(r.ReqNodes)
-	member := members(s, r.Partition)
+	own := state.OwnReservation(r.Reservation)
+	member, in := members(s, r.Partition), msg.SetOf(s.Reservations[own].Nodes)
 	hasGRES := map[string]bool{} // by the text that sinfo shows for a node
 	var nodes []int
 	for i, n := range s.Nodes {
-		if !member[i] || excluded[n.Name] || len(wanted) > 0 && !wanted[n.Name] || !constraint.Met(n.Features) || tooSmall(&n, r) {
+		if !member[i] || excluded[n.Name] || len(wanted) > 0 && !wanted[n.Name] || own != "" && !in[n.Name] || !constraint.Met(n.Features) || tooSmall(&n, r) {
 			continue
 		}
 		if len(gres) > 0 {

@@ -41,7 +41,7 @@ type window struct {
 func LanesOf(o *msg.Occupancy) *Lanes {
 	l := &Lanes{origin: o.Origin, busy: make([][]planner.NodeBusy, len(o.Busy))}
 	for n := range o.Busy {
-		all := slices.Concat(o.Busy[n], o.Reserved[n])
+		all := slices.Concat(o.Busy[n], o.ReservedOn([]int{n}, ""))
 		if o.Tenures != nil {
 			for _, t := range o.Tenures[n] {
 				all = append(all, t.NodeBusy)

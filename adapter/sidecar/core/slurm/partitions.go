@@ -71,7 +71,7 @@ func choices(c *state.Core, s *state.Snapshot, j *state.Job) ([][]int, error) {
 			why = append(why, text)
 			continue
 		}
-		together, err := EligibleTogether(s, InPartition(&j.Record, name), j.GRES)
+		together, err := EligibleTogether(s, InPartition(inOwn(j), name), j.GRES)
 		if err != nil {
 			why = append(why, err.Error())
 			continue
@@ -116,7 +116,7 @@ func PlacesOf(c *state.Core, s *state.Snapshot, j *state.Job) ([]int, [][]int, e
 
 func placesOf(c *state.Core, s *state.Snapshot, j *state.Job) ([]int, [][]int, error) {
 	if len(Partitions(j)) == 1 {
-		together, err := EligibleTogether(s, &j.Record, j.GRES)
+		together, err := EligibleTogether(s, inOwn(j), j.GRES)
 		if err != nil {
 			return nil, nil, err
 		}
@@ -220,14 +220,14 @@ func PartitionFor(c *state.Core, s *state.Snapshot, j *state.Job) string {
 }
 
 // RecordFor returns the job's record with the chosen partition: the links of a chain must run in the partition
-// of the first link.
+// of the first link. It also has the job's own reservation.
 func RecordFor(c *state.Core, s *state.Snapshot, j *state.Job) *slurmctl.Job {
 	if strings.Contains(j.Record.Partition, ",") {
 		if name := PartitionFor(c, s, j); name != "" {
-			return InPartition(&j.Record, name)
+			return InPartition(inOwn(j), name)
 		}
 	}
-	return &j.Record
+	return inOwn(j)
 }
 
 // Chosen returns the candidate in the place of its current plan, or in the first one.

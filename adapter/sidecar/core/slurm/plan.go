@@ -28,6 +28,17 @@ type Candidate struct {
 	AimTurn  int         // its turn among such jobs
 }
 
+// Inside returns the reservation of the site in which the candidate runs, or "".
+func (cand *Candidate) Inside() string {
+	if cand.Job != nil {
+		return cand.Job.Reservation
+	}
+	if cand.Record == nil {
+		return ""
+	}
+	return cand.Record.Reservation
+}
+
 // Queues reports whether a pending job waits only for its turn or for nodes, and not for something outside of
 // the plan (a begin time, another job, a limit of its account).
 func Queues(r *slurmctl.Job) bool {

@@ -77,6 +77,30 @@ func ParseHold(r slurmctl.Reservation) (OwnName, bool) {
 	return own, ours && slices.Contains(r.Flags, "IGNORE_JOBS") && slices.Contains(r.Flags, "OVERLAP")
 }
 
+// HoldIn returns the first name of a hold in a list of reservations, and whose hold it is.
+func HoldIn(list string) (name string, own OwnName, is bool) {
+	for name := range strings.SplitSeq(list, ",") {
+		if own, ours := ParseHoldName(name); ours {
+			return name, own, true
+		}
+	}
+	return "", OwnName{}, false
+}
+
+// OwnReservation returns a list of reservations without those with the name of a hold.
+func OwnReservation(list string) string {
+	if !strings.Contains(list, "evo_") {
+		return list
+	}
+	var rest []string
+	for name := range strings.SplitSeq(list, ",") {
+		if _, ours := ParseHoldName(name); !ours {
+			rest = append(rest, name)
+		}
+	}
+	return strings.Join(rest, ",")
+}
+
 // Awaited reports whether the job already waits for the hold's nodes.
 func (h Hold) Awaited() bool { return h.Job.State == row.Waiting && h.Step == h.Job.Step+1 }
 

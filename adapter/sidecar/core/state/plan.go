@@ -20,6 +20,9 @@ type Placement struct {
 	Marked       map[slurmctl.JobID]int // the alternative, from 1, last written into the comment of each of its Slurm jobs
 }
 
+// RunsIn records the reservation of the site in which the job is to run; "": none.
+func (j *Job) RunsIn(reservation string) { j.Reservation = reservation }
+
 // AwaitAim records since when a job could have started without its aim, and the start that it waits for; 0: none.
 func (j *Job) AwaitAim(since, start int64) { j.AimSince, j.AimStart = since, start }
 

@@ -32,6 +32,7 @@ type Wish struct {
 	Memory                 int64
 	Heterogenous           bool
 	Excluded, Wanted, GRES string
+	Reservation            string // of the site
 }
 
 // Refusal holds what Slurm said when it refused to move a job to a partition.

@@ -54,6 +54,7 @@ type Terms struct {
 	Drive       string
 	Begin       time.Time
 	Claim       int         // nodes that it may have at once; 0: none
+	Reservation string      // of the site, in which the job runs; "": none
 	Prefer      string      // features that its nodes should have; "": none
 	Components  []Component // of coupled codes; nil: none. It is never changed, only replaced
 
