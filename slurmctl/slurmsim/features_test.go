@@ -165,6 +165,26 @@ var features = []feature{
 		w.must(w.DeleteReservation(w.ctx, "hold"))
 		w.on(w.job(id), "n4", "n6")
 	}},
+	{"jobs start in holds within their user's reservation, which keep its other jobs off", func(w *world) {
+		w.must(w.CreateReservation(w.ctx, slurmctl.ReservationRequest{Name: "course", End: w.now().Add(time.Hour), Nodes: []string{"n1", "n2", "n3", "n4"}, Users: []string{w.user.Name}}))
+		w.hold("hold", 0, "n3", "n4")
+		id := w.start(slurmsim.Job{Nodes: 2, Begin: w.now().Add(24 * time.Hour), Reservation: "course"})
+		both, back := "hold,course", "course"
+		w.must(w.UpdateJob(w.ctx, id, slurmctl.JobUpdate{StartNow: true, Reservation: &both}))
+		w.on(w.until(id, slurmctl.Running), "n3", "n4")
+		w.must(w.UpdateJob(w.ctx, id, slurmctl.JobUpdate{Reservation: &back}))
+		w.must(w.DeleteReservation(w.ctx, "hold"))
+		w.hold("growth", 0, "n1")
+		w.on(w.until(w.start(slurmsim.Job{Nodes: 1, Reservation: "course"}), slurmctl.Running), "n2")
+		k, err := w.allocate(slurmctl.AllocateRequest{Nodes: 1, NodeList: []string{"n1"}, Reservation: "growth,course"})
+		w.must(err)
+		w.on(k, "n1")
+		w.must(w.UpdateJob(w.ctx, k.ID, slurmctl.JobUpdate{Reservation: &back}))
+		w.must(w.DeleteReservation(w.ctx, "growth"))
+		if in := w.job(k.ID).Reservation; in != "course" {
+			w.Errorf("it is in %q", in)
+		}
+	}},
 	{"holds share nodes: a job starts in its own in spite of others' later ones", func(w *world) {
 		w.hold("later", 3*time.Minute, "n1", "n2", "n3")
 		w.hold("mine", 0, "n1", "n2")

@@ -102,10 +102,8 @@ func LostNodes(c *state.Core, s *state.Snapshot, others *msg.Occupancy, j *state
 			if j.Mode.BringsNodes && (i == j.Step || !slices.Contains(j.Plan[i-1].Nodes, name)) {
 				needed = max(needed, start+plan.BringSeconds)
 			}
-			for _, b := range others.ReservedOn([]int{n}, j.Reservation) {
-				if b.Start < needed && start < b.End {
-					return true
-				}
+			if slices.ContainsFunc(others.ReservedOn([]int{n}, j.Reservation), func(b planner.NodeBusy) bool { return b.Start < needed && start < b.End }) {
+				return true
 			}
 		}
 	}

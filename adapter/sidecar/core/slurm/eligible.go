@@ -102,12 +102,14 @@ func findEligible(s *state.Snapshot, r *slurmctl.Job, gres []slurmctl.GRES) stat
 		return state.Eligibility{Err: err}
 	}
 	excluded, wanted := msg.SetOf(r.ExcNodes), msg.SetOf(r.ReqNodes)
-	own := state.OwnReservation(r.Reservation)
-	member, in := members(s, r.Partition), msg.SetOf(s.Reservations[own].Nodes)
+	member := members(s, r.Partition)
+	if own := state.OwnReservation(r.Reservation); own != "" {
+		keepIn(s, member, s.Reservations[own].Nodes)
+	}
 	hasGRES := map[string]bool{} // by the text that sinfo shows for a node
 	var nodes []int
 	for i, n := range s.Nodes {
-		if !member[i] || excluded[n.Name] || len(wanted) > 0 && !wanted[n.Name] || own != "" && !in[n.Name] || !constraint.Met(n.Features) || tooSmall(&n, r) {
+		if !member[i] || excluded[n.Name] || len(wanted) > 0 && !wanted[n.Name] || !constraint.Met(n.Features) || tooSmall(&n, r) {
 			continue
 		}
 		if len(gres) > 0 {
@@ -159,6 +161,14 @@ func within(part, whole []int) bool {
 		whole = whole[at+1:]
 	}
 	return true
+}
+
+// keepIn takes all but some nodes out of a set.
+func keepIn(s *state.Snapshot, member []bool, names []string) {
+	in := msg.SetOf(names)
+	for i := range member {
+		member[i] = member[i] && in[s.Nodes[i].Name]
+	}
 }
 
 // tooSmall reports whether a node has fewer CPUs or less memory than a job asks for.
