@@ -22,6 +22,7 @@ const patience = 15 * time.Minute
 type progress struct {
 	left, queued int            // jobs that have not ended, and jobs that have not begun
 	newest       slurmctl.JobID // users' jobs may come as others end, and last long (hands=leaves)
+	forged       int            // forged jobs that have not begun: each keeps its nodes until its limit
 	steps        int            // steps that applications saw begin, and those that the sidecar began for applications that overrun
 }
 
@@ -52,6 +53,9 @@ func (h *checks) checkAlive() {
 		}
 		if start := r.StartTime.Sub(h.s.Cluster.Now()); h.evolving[r.ID] && h.refused(r.ID) && r.State == slurmctl.Pending && start < parkedFor/2 {
 			longest = max(longest, start) // other links may wait for it
+		}
+		if h.tricks(r) && r.State == slurmctl.Pending {
+			at.forged++
 		}
 		if h.tricks(r) || strings.HasPrefix(r.Name, "evo_") || h.evolving[r.ID] && h.refused(r.ID) {
 			continue
