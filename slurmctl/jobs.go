@@ -148,6 +148,7 @@ func (r *reading) job(fields [][]byte) error {
 		}
 	}
 	r.keep.last = *j
+	j.expedite()
 	return nil
 }
 
@@ -530,6 +531,20 @@ func (j Job) Ended() bool {
 		return true
 	}
 	return false
+}
+
+// expediting is the state of a requeued job (sbatch --requeue=expedite, 25.11 and later) that Slurm starts before all
+// other jobs, whatever its priority.
+const expediting JobState = "EXPEDITING"
+
+// expedite has an expediting job be a pending one with the highest priority, unless it is held.
+func (j *Job) expedite() {
+	if j.State != expediting {
+		return
+	}
+	if j.State = Pending; j.Priority > 0 {
+		j.Priority = math.MaxUint32
+	}
 }
 
 // Held reports whether the job is pending until a user releases it.

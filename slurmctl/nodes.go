@@ -3,6 +3,7 @@ package slurmctl
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -12,13 +13,32 @@ import (
 // Features are the active ones, which a job can have now.
 var sinfoLetters = []string{"N", "R", "P", "a", "l", "L", "s", "h", "T", "C", "m", "b", "G", "w"}
 
+// sinfoNames are the same fields by their names for -O, and last the state with all its flags: only that tells the nodes
+// of other systems (State=EXTERNAL, 25.05 and later), which Slurm gives to no job except external ones.
+var sinfoNames = []string{"NodeList", "PartitionName", "Partition", "Available", "Time", "DefaultTime", "Size", "OverSubscribe",
+	"StateLong", "CPUsState", "Memory", "features_act", "Gres", "Weight", "StateComplete"}
+
+// externalNodes is the first version with nodes of other systems.
+const externalNodes = 2505
+
+// external is the state of a node of another system.
+const external = "external"
+
 // Nodes returns all nodes and all partitions, including hidden ones, by one sinfo. The nodes of a
 // partition are in sinfo's order. O(nodes × partitions they are in).
 func (c *Client) Nodes(ctx context.Context) ([]Node, []Partition, error) {
+	version, err := c.release(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
 	t := newTable(len(sinfoLetters))
+	format := "--format=" + t.short(sinfoLetters...)
+	if version >= externalNodes {
+		t = newTable(len(sinfoNames))
+		format = "--Format=" + t.long(slices.Clone(sinfoNames)...)
+	}
 	// sinfo --Node ignores SINFO_FORMAT; users cannot write any of the fields printed here.
-	out, err := c.output(ctx, "sinfo", "--noheader", "--all", "--local", "--Node", "--noconvert",
-		"--format="+t.short(sinfoLetters...))
+	out, err := c.output(ctx, "sinfo", "--noheader", "--all", "--local", "--Node", "--noconvert", format)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -70,6 +90,9 @@ func parseNodes(t table, out string) ([]Node, []Partition, error) {
 func parseNode(r []string) (Node, error) {
 	n := Node{Name: r[0], Features: list(r[11])}
 	n.State, n.Flags = splitState(r[8])
+	if len(r) > len(sinfoLetters) && slices.Contains(strings.Split(strings.ToLower(r[len(sinfoLetters)]), "+"), external) {
+		n.State, n.Flags = external, ""
+	}
 	if !none(r[12]) {
 		n.GRES = r[12]
 	}

@@ -1,6 +1,7 @@
 package slurmctl
 
 import (
+	"math"
 	"strings"
 	"testing"
 
@@ -79,11 +80,57 @@ func TestSplitState(t *testing.T) {
 		}
 	}
 	for state, why := range map[string]string{"idle": "", "mixed-": "", "planned": "", "completing": "", "reserved": "", "idle~": "", "maint": "", "mixed$": "",
-		"idle*": "not responding", "mixed@": "to be rebooted", "down": "down", "drained": "drained", "draining": "draining", "unknown": "", "unknown*": "not responding"} {
+		"idle*": "not responding", "mixed@": "to be rebooted", "down": "down", "drained": "drained", "draining": "draining", "unknown": "", "unknown*": "not responding",
+		"idle@": "to be rebooted", "allocated^": "to be rebooted", "reboot": "reboot", "reboot^": "reboot", "draining@": "draining", "drained^": "drained", "future": "future", "blocked": "blocked"} {
 		var n Node
 		if n.State, n.Flags = splitState(state); n.Unusable() != why || n.Usable() != (why == "") {
 			t.Errorf("%q: usable %v, %q", state, n.Usable(), n.Unusable())
 		}
+	}
+}
+
+// TestExternalNodes: sinfo shows nodes of other systems as idle, and Slurm gives them to no usual job (26.05.5, recorded).
+func TestExternalNodes(t *testing.T) {
+	nodes, parts, err := parseNodes(table{recorded, len(sinfoNames)}, read(t, "26.05", "sinfo-external.txt"))
+	if err != nil || len(parts) != 1 || len(parts[0].Nodes) != 5 {
+		t.Fatalf("%+v, %v", parts, err)
+	}
+	why := map[string]string{}
+	for _, n := range nodes {
+		why[n.Name] = n.Unusable()
+	}
+	if diff := cmp.Diff(map[string]string{"d1": "", "n1": "", "n2": "", "n3": "", "x1": "external"}, why); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// TestExpediting: a job that Slurm requeues at once waits before all others, unless it is held.
+func TestExpediting(t *testing.T) {
+	text := read(t, "26.05", "squeue-long-all.txt")
+	v := longView(2605, nil).withSep(recorded)
+	was, err := v.parse(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	is, err := v.parse(strings.ReplaceAll(text, "<SEP>PENDING<SEP>", "<SEP>EXPEDITING<SEP>"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	waits, held := 0, 0
+	for i, j := range was {
+		switch {
+		case j.Held():
+			held++
+		case j.State == Pending:
+			waits++
+			j.Priority = math.MaxUint32
+		}
+		if diff := cmp.Diff(j, is[i]); diff != "" {
+			t.Error(diff)
+		}
+	}
+	if waits == 0 || held == 0 {
+		t.Errorf("%d waiting jobs, %d held", waits, held)
 	}
 }
 

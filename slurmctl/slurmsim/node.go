@@ -14,6 +14,8 @@ type node struct {
 	Leaked     bool    // allocated to a job that has ended
 	Down       bool
 	Drained    bool
+	Reboots    bool // when its jobs have ended, until it is resumed (scontrol reboot ASAP nextstate=resume)
+	Gone       bool // deleted (scontrol delete nodename=, of a dynamic node)
 	PowerState slurmctl.Power
 	Powered    time.Duration // since when the node has this power state, or its last use
 	Broken     bool          // fails to power up
@@ -73,7 +75,7 @@ func (t *nodeTable) newPartition(given Partition) *partition {
 func (t *nodeTable) usable(i int) {
 	t.Unsaved = true
 	n := &t.Nodes[i]
-	if n.Down || n.Drained || n.Leaked || n.PowerState == slurmctl.PowerDown {
+	if n.Down || n.Drained || n.Gone || n.Leaked || n.PowerState == slurmctl.PowerDown {
 		t.Up.drop(i)
 	} else {
 		t.Up.add(i)
@@ -103,7 +105,7 @@ func (t *nodeTable) named(names []string) (nodeSet, error) {
 	set := newNodeSet(len(t.Nodes))
 	for _, name := range names {
 		n, ok := t.index[name]
-		if !ok {
+		if !ok || t.Nodes[n].Gone {
 			return nil, refusal("Invalid node name specified")
 		}
 		set.add(n)

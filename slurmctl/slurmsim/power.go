@@ -15,7 +15,7 @@ func (c *Cluster) SetNode(name string, down, drained bool) {
 		return
 	}
 	n := &c.Nodes[i]
-	n.Down, n.Drained = down, drained
+	n.Down, n.Drained, n.Reboots = down, drained, false
 	c.usable(i)
 	if down {
 		for _, j := range slices.Clone(c.Active) {
@@ -26,6 +26,44 @@ func (c *Cluster) SetNode(name string, down, drained bool) {
 	}
 	c.changed()
 	c.kick()
+}
+
+// Reboot drains a node and reboots it once it has no job. It comes back when SetNode resumes it.
+func (c *Cluster) Reboot(name string) {
+	c.SetNode(name, false, true)
+	if i, ok := c.index[name]; ok {
+		c.Nodes[i].Reboots = true
+	}
+}
+
+// CreateNode brings a deleted node back, as scontrol create nodename= or slurmd -Z does.
+func (c *Cluster) CreateNode(name string) {
+	if i, ok := c.index[name]; ok {
+		c.Nodes[i].Gone = false
+		c.SetNode(name, false, false)
+	}
+}
+
+// DeleteNode deletes a node without jobs, as scontrol delete nodename= does: not while a reservation on it is active, and
+// coming reservations lose it (measured: 22.05.8, 26.05.5).
+func (c *Cluster) DeleteNode(name string) error {
+	i, ok := c.index[name]
+	if !ok || c.Nodes[i].Gone {
+		return refusal("Invalid node name specified")
+	}
+	with := func(r *reservation) bool { return r.Set.has(i) }
+	if c.Usage.CPUs[i] > 0 || c.Nodes[i].Freeing > 0 || slices.ContainsFunc(c.Reservations, func(r *reservation) bool { return with(r) && r.overlaps(c.Now(), c.Now().Add(1)) }) {
+		return refusal("Requested nodes are busy")
+	}
+	for _, r := range c.Reservations {
+		if with(r) {
+			r.Set, r.Nodes = slices.Clone(r.Set), slices.DeleteFunc(slices.Clone(r.Nodes), func(n string) bool { return n == name })
+			r.Set.drop(i)
+		}
+	}
+	c.Nodes[i].Gone = true
+	c.SetNode(name, false, false)
+	return nil
 }
 
 // SetBoots sets whether a node comes up when it is powered up.

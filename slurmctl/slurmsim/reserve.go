@@ -58,7 +58,7 @@ func admit(c *Cluster, r *reservation, self string) error {
 	r.Set = newNodeSet(len(c.Nodes))
 	for _, name := range r.Nodes {
 		n, ok := c.index[name]
-		if !ok {
+		if !ok || c.Nodes[n].Gone {
 			return refusal("Invalid node name specified")
 		}
 		r.Set.add(n)

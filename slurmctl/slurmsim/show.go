@@ -80,7 +80,7 @@ func byID(c *Cluster, ids []slurmctl.JobID) []slurmctl.Job {
 func (c *Cluster) Sinfo() (nodes []slurmctl.Node, parts []slurmctl.Partition) {
 	for _, p := range c.Partitions {
 		shown := p.Partition.Partition
-		shown.Nodes = slices.Clone(shown.Nodes)
+		shown.Nodes = slices.DeleteFunc(slices.Clone(shown.Nodes), func(name string) bool { return c.Nodes[c.index[name]].Gone })
 		parts = append(parts, shown)
 	}
 	held := newNodeSet(len(c.Nodes)) // by reservations
@@ -92,10 +92,16 @@ func (c *Cluster) Sinfo() (nodes []slurmctl.Node, parts []slurmctl.Partition) {
 	nodes = make([]slurmctl.Node, 0, len(c.Nodes))
 	for i := range c.Nodes {
 		n := &c.Nodes[i]
+		if n.Gone {
+			continue
+		}
 		shown := n.Node
 		shown.State, shown.CPUsAlloc = nodeState(c, i, held), int(c.Usage.CPUs[i])
 		if shown.Flags = marks[n.PowerState]; c.Asked.has(i) {
 			shown.Flags = "*"
+		}
+		if n.Reboots {
+			shown.Flags = map[bool]string{true: "^", false: "@"}[shown.State == "reboot"]
 		}
 		shown.Partitions = slices.Clip(shown.Partitions)
 		if n.Leaked {
@@ -113,6 +119,8 @@ func nodeState(c *Cluster, i int, held nodeSet) string {
 		return "down"
 	case n.Drained && used > 0:
 		return "draining"
+	case n.Reboots:
+		return "reboot"
 	case n.Drained:
 		return "drained"
 	case n.Freeing > 0:

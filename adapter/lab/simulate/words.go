@@ -80,7 +80,14 @@ func (h *history) breakage() map[string]doing {
 			h.fails(name)
 			c.SetNode(name, true, false)
 		}),
-		"drain": named(func(name string) { c.SetNode(name, false, true) }),
+		"drain":  named(func(name string) { c.SetNode(name, false, true) }),
+		"reboot": named(c.Reboot),
+		"create": named(c.CreateNode),
+		"delete": named(func(name string) {
+			if err := c.DeleteNode(name); err != nil {
+				h.say(err.Error())
+			}
+		}),
 		"up":    named(func(name string) { c.SetNode(name, false, false) }),
 		"clock": h.clock,
 		"ahead": h.ahead,

@@ -68,6 +68,9 @@ func HoldsOf(c *state.Core, j *state.Job, now int64) []state.Hold {
 	all := make([]state.Hold, 0, len(gains))
 	beyond := max(int64(c.Config.Grace/time.Second), 60+int64(pace.HoldsOn(&c.Pace)/time.Second))
 	for _, g := range gains {
+		if g = existing(c, g); len(g.Nodes) == 0 {
+			continue
+		}
 		i := g.Step - 1
 		if j.LastEnd > 0 && j.Plan[i].Start >= j.LastEnd { // its time limit ends before
 			continue
@@ -85,6 +88,21 @@ func HoldsOf(c *state.Core, j *state.Job, now int64) []state.Hold {
 		all = append(all, h)
 	}
 	return all
+}
+
+// existing returns a gain without the nodes that Slurm has no more (scontrol delete nodename=): Slurm refuses a hold on them.
+func existing(c *state.Core, g state.Gain) state.Gain {
+	if c.Snapshot == nil || !slices.ContainsFunc(g.Nodes, func(name string) bool { return !c.Snapshot.Has(name) }) {
+		return g
+	}
+	left := g
+	left.Nodes, left.From = nil, nil
+	for k, name := range g.Nodes {
+		if c.Snapshot.Has(name) {
+			left.Nodes, left.From = append(left.Nodes, name), append(left.From, g.From[k])
+		}
+	}
+	return left
 }
 
 // Gained lists the nodes that the plan brings the job from its current step on. It caches the result.

@@ -31,3 +31,9 @@ type Snapshot struct {
 
 	LicensesUsed map[string]int `codec:"-"` // made on demand, see slurm.LicensesInUse
 }
+
+// Has reports whether Slurm has a node of that name.
+func (s *Snapshot) Has(name string) bool {
+	_, has := s.Index[name]
+	return has
+}
