@@ -117,6 +117,38 @@ func checkShares(t *rapid.T, cfg *config.Config, kept []state.Hold) {
 	}
 }
 
+// TestSharesOfAnArray checks that the tasks of an array share what is held with their user's other jobs: however many want
+// holds, they have no more than the user's share, and another user's job has its hold.
+func TestSharesOfAnArray(t *testing.T) {
+	cfg := config.Default()
+	cfg.MaxHolds, cfg.HoldShares.User = 20, config.Shares{Reservations: 50, Nodes: 25, NodeHours: 100}
+	c := sharesCore(cfg)
+	var all []state.Hold
+	wants := func(j *state.Job, n int, after int64) {
+		all = append(all, state.Hold{Job: j, Step: 2, Start: sharesNow + after, Nodes: []string{fmt.Sprintf("n%d", n%16+1)}, From: []int64{0}})
+	}
+	for n := range 32 {
+		j := sharesJob(c, 100+n, "alice", "main", row.Running)
+		j.Array, j.Task = 100, uint32(n)
+		wants(j, n, 60)
+		wants(j, n, 120)
+	}
+	other := sharesJob(c, 5, "bob", "main", row.Running)
+	wants(other, 15, 600)
+	nodes, tasks, others := msg.Set{}, 0, 0
+	for _, h := range Allowed(c, all, sharesNow) {
+		if h.Job == other {
+			others++
+			continue
+		}
+		tasks++
+		nodes.Add(h.Nodes)
+	}
+	if tasks == 0 || tasks > 10 || len(nodes) > 4 || others != 1 {
+		t.Errorf("%d holds of tasks on %d nodes, want 1 to 10 on 1 to 4; %d of another user's job, want 1", tasks, len(nodes), others)
+	}
+}
+
 // TestSharesAreFair: however much one user wants, another user has the first hold.
 func TestSharesAreFair(t *testing.T) {
 	cfg := config.Default()
