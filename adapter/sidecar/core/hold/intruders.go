@@ -201,7 +201,7 @@ func noteClosed(c *state.Core) {
 		case !there:
 			o.Until = o.Since // it ended, or somebody deleted it
 		case len(msg.Without(o.Nodes, o.Job.Nodes())) == 0:
-			o.Until = c.Now.Truncate(time.Second) // the job has them, and may free them at once
+			o.Until = freeFrom(c) // the job has them, and may free them at once
 		case !slices.Contains(r.Users, o.Job.User):
 			o.Until = c.Now.Truncate(time.Second).Add(time.Second) // it is closed, and keeps the nodes
 		default:
@@ -211,11 +211,14 @@ func noteClosed(c *state.Core) {
 	}
 }
 
-// noteGivenUp records that the sidecar has given up a hold, perhaps an opened one.
+// freeFrom returns the second from which on jobs may begin on nodes that are free now: slurmctld's clock may be behind.
+func freeFrom(c *state.Core) time.Time { return c.Now.Truncate(time.Second).Add(-state.ClockSlack) }
+
+// noteGivenUp records that the sidecar has given up a hold, perhaps an opened one, or one that it has just closed.
 func noteGivenUp(c *state.Core, hold string) {
 	for name, o := range c.Opened {
-		if o.Hold == hold && o.Until.IsZero() {
-			o.Until = c.Now.Truncate(time.Second)
+		if until := freeFrom(c); o.Hold == hold && (o.Until.IsZero() || o.Until.After(until)) {
+			o.Until = until
 			c.Opened[name] = o
 		}
 	}
@@ -272,7 +275,7 @@ func began(o state.Opening, r *slurmctl.Job) bool {
 // leftHold reports whether a job that is not the hold's own began on its nodes while it was open.
 func leftHold(c *state.Core, o state.Opening, r *slurmctl.Job) bool {
 	return r.State != slurmctl.Pending && !r.Ended() && r.State != slurmctl.Completing && c.Owner(r.ID) != o.Job && !refersTo(r, o.Hold) &&
-		began(o, r) && len(msg.Common(o.Nodes, r.NodeList)) > 0 && !cameByOther(c, o, r)
+		(began(o, r) || c.Intruders[r.ID].Job == o.Job) && len(msg.Common(o.Nodes, r.NodeList)) > 0 && !cameByOther(c, o, r)
 }
 
 // SettleSendAway is called when an intruder was taken out of a hold, or when that failed.

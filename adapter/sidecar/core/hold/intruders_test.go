@@ -118,8 +118,13 @@ func TestNoteClosed(t *testing.T) {
 		"it is closed": {func(c *state.Core, _ *state.Job) {
 			c.Reservations["evo_7_2_1"] = slurmctl.Reservation{Users: []string{"root"}}
 		}, time.Unix(1006, 0)},
-		"the job has it":       {func(_ *state.Core, j *state.Job) { j.Held = []msg.Part{{ID: 7, Nodes: []string{"n3"}}} }, time.Unix(1005, 0)},
-		"it is given up":       {func(c *state.Core, _ *state.Job) { noteGivenUp(c, "evo_7_2_1") }, time.Unix(1005, 0)},
+		"the job has it": {func(_ *state.Core, j *state.Job) { j.Held = []msg.Part{{ID: 7, Nodes: []string{"n3"}}} }, time.Unix(1003, 0)},
+		"it is given up": {func(c *state.Core, _ *state.Job) { noteGivenUp(c, "evo_7_2_1") }, time.Unix(1003, 0)},
+		"it is closed, and given up at once": {func(c *state.Core, _ *state.Job) {
+			c.Reservations["evo_7_2_1"] = slurmctl.Reservation{Users: []string{"root"}}
+			noteClosed(c)
+			noteGivenUp(c, "evo_7_2_1")
+		}, time.Unix(1003, 0)},
 		"nobody knows who did": {func(c *state.Core, _ *state.Job) { delete(c.Reservations, "evo_7_2_1") }, since},
 	} {
 		j := &state.Job{Job: &row.Job{}}
