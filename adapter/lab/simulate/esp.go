@@ -139,8 +139,8 @@ type ESPResult struct {
 	Wait       float64   `json:"wait"`         // seconds, on average
 	Got        float64   `json:"got"`          // dynamic jobs that got more cores
 	Moved      float64   `json:"moved"`        // jobs that waited longer for that
-	Later      float64   `json:"later"`        // by how many seconds, on average over all jobs
-	Latest     float64   `json:"latest"`       // and at most
+	Later      float64   `json:"later"`        // seconds that they lost, on average over all jobs
+	Latest     float64   `json:"latest"`       // and at most, in a job
 	On         []float64 `json:"on,omitempty"` // jobs that began on one island, two, …
 }
 
