@@ -139,6 +139,10 @@ fidelity: deps ## record again what a real Slurm makes of random workloads, for 
 live: deps ## play a trace's hour and the benchmark ESP on a real Slurm with the sidecar, beside the model (three quarters of an hour; LIVE=TestHour)
 	go test -tags live -run '^($(LIVE))$$' -v -count=1 -timeout 180m ./adapter/trials/live $(if $(LIVEFLAGS),-args $(LIVEFLAGS))
 
+.PHONY: planned
+planned: deps ## measure how close to their planned starts stock jobs start, beside squeue --start (eight minutes; PLANNEDFLAGS=-planned.before=FOLDER of an earlier evoslurmd)
+	go test -tags planned -run '^TestPlanned$$' -v -count=1 -timeout 60m ./adapter/trials/planned -args -planned.for=5m $(PLANNEDFLAGS)
+
 .PHONY: archives
 archives: build-deps ## hold the traces' reader and the baselines to real traces (TRACES=FOLDER of the Parallel Workloads Archive's)
 	go test -tags archives -run 'Archives$$' -v -count=1 ./adapter/lab/trace ./adapter/lab/sim -args -traces '$(abspath $(TRACES))'

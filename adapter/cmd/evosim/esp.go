@@ -89,6 +89,17 @@ var publishedIslands = []espRow{
 	{Cores: 512, Jobs: "thesis: OAR, moldable jobs", ESPResult: simulate.ESPResult{Elapsed: 13877, Printed: 77.6, Wait: 3411, On: []float64{182, 35, 13}}},
 }
 
+// espTables returns what is run, and what writes its table.
+func espTables(topology, delays bool) ([]espRow, func(io.Writer, []espRow) error) {
+	switch {
+	case topology:
+		return topologyRows(), islandsTable
+	case delays:
+		return growDelayRows(), growDelayTable
+	}
+	return espRows(), espTable
+}
+
 func espCommand() *cobra.Command {
 	strategy, format, seeds, topology, delays := "noX", "table", 3, false, false
 	cmd := &cobra.Command{
@@ -125,12 +136,7 @@ to 30 minutes in all.`,
 				return err
 			}
 			e.Config.Strategy = strategy
-			rows, write := espRows(), espTable
-			if topology {
-				rows, write = topologyRows(), islandsTable
-			} else if delays {
-				rows, write = growDelayRows(), growDelayTable
-			}
+			rows, write := espTables(topology, delays)
 			err = withBar(cmd, len(rows)*seeds, func(progress func()) error {
 				for i := range rows {
 					if err := rows[i].run(cmd.Context(), e, seeds, progress); err != nil {

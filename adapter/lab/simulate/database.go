@@ -26,6 +26,7 @@ type Database struct {
 	Delays   map[uint32]row.Delay
 	Grown    map[row.GrowDelayOf]row.GrowDelay
 	Moved    map[uint32]int64 // how much later growths on demand made each waiting job, in seconds; never forgotten
+	Epilogs  map[string]row.Epilog
 }
 
 // PromiseKey is the key of a promise: its job's row and its step.
@@ -44,13 +45,13 @@ type Event struct {
 
 // NewDatabase returns an empty one.
 func NewDatabase() *Database {
-	return &Database{Jobs: map[int64]msg.BookedJob{}, Intents: map[int64]row.Intent{}, Holds: map[int64]row.Hold{}, Promises: map[PromiseKey]row.Promise{}, Delays: map[uint32]row.Delay{}, Grown: map[row.GrowDelayOf]row.GrowDelay{}, Moved: map[uint32]int64{}}
+	return &Database{Jobs: map[int64]msg.BookedJob{}, Intents: map[int64]row.Intent{}, Holds: map[int64]row.Hold{}, Promises: map[PromiseKey]row.Promise{}, Delays: map[uint32]row.Delay{}, Grown: map[row.GrowDelayOf]row.GrowDelay{}, Moved: map[uint32]int64{}, Epilogs: map[string]row.Epilog{}}
 }
 
 // clone returns a copy.
 func (d *Database) clone() *Database {
 	return &Database{Aside: slices.Clone(d.Aside), Jobs: maps.Clone(d.Jobs), Intents: maps.Clone(d.Intents), LastIntent: d.LastIntent, Events: slices.Clone(d.Events),
-		Holds: maps.Clone(d.Holds), Promises: maps.Clone(d.Promises), Delays: maps.Clone(d.Delays), Grown: maps.Clone(d.Grown), Moved: maps.Clone(d.Moved)}
+		Holds: maps.Clone(d.Holds), Promises: maps.Clone(d.Promises), Delays: maps.Clone(d.Delays), Grown: maps.Clone(d.Grown), Moved: maps.Clone(d.Moved), Epilogs: maps.Clone(d.Epilogs)}
 }
 
 // write writes the rows and intents of a step and reports whether it could.
@@ -96,6 +97,10 @@ func (d *Database) write(effects []msg.Effect) (ok bool) {
 				delete(d.Grown, e.Row.GrowDelayOf)
 			} else if !e.Row.User {
 				d.Moved[e.Row.ID] = e.Row.Amount
+			}
+		case msg.SaveEpilog:
+			if d.Epilogs[e.Row.Partition] = e.Row; e.Row.Seconds < 0 {
+				delete(d.Epilogs, e.Row.Partition)
 			}
 		case msg.Settle:
 			delete(d.Intents, e.Intent)
@@ -150,6 +155,9 @@ func (d *Database) books() msg.Books {
 	}
 	for _, of := range slices.SortedFunc(maps.Keys(d.Grown), row.GrowDelayOf.Compare) {
 		b.GrowDelays = append(b.GrowDelays, d.Grown[of])
+	}
+	for _, partition := range slices.Sorted(maps.Keys(d.Epilogs)) {
+		b.Epilogs = append(b.Epilogs, d.Epilogs[partition])
 	}
 	for _, id := range slices.Sorted(maps.Keys(d.Intents)) {
 		b.Intents = append(b.Intents, d.Intents[id])

@@ -44,6 +44,8 @@ func clusterOptions(o *slurmsim.Options, words []string) error {
 			o.Federation, err = value, nil
 		case "epilog":
 			o.Epilog, err = true, nil
+		case "completing": // how long a job is
+			o.Latency.Release, err = time.ParseDuration(value)
 		case "mem": // MiB of every node, and what a job gets that asks for none
 			o.ConsumeMemory, o.MemoryMB, o.DefMemPerCPU = true, int64(n), int64(n)/8
 		case "large": // nodes that have twice as much

@@ -60,6 +60,7 @@ func cycle(c *state.Core, s *state.Snapshot) {
 		follow.Unread(c, s)
 		follow.Disown(c, s)
 	}
+	slurm.LearnEpilogs(c, c.Snapshot, s)
 	c.Snapshot, c.Quiet.Refitted, c.Moments = s, false, msg.Moments{}
 	if c.Config.Observes() {
 		adopt.Observe(c, s)

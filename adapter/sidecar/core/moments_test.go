@@ -119,7 +119,7 @@ func selected(e ast.Expr) (of, name string) {
 var clockCompared = reasons(map[string]string{
 	"it measures, for a log, an event or the user": `delay.Measure hold.delaysNow follow.followSuspension hold.Overrun slurm.SettleLimits
 		state.SettleIntent`,
-	"it sets times when something has happened": `act.bring act.ExpanderLimit adopt.Recovered follow.notConfigured follow.recordAllocation refit.refitted hold.createHold
+	"it sets times when something has happened": `act.bring act.ExpanderLimit adopt.Recovered follow.notConfigured follow.recordAllocation slurm.LearnEpilogs refit.refitted hold.createHold
 		state.AgesFrom slurm.WatchPriorities slurm.Explain slurm.RulesSince state.NotInFuture follow.startedAt`,
 	"Slurm removes reservations that are over":                         "act.LongestLimit",
 	"an action has failed":                                             "act.mayGiveUp follow.MayLeave follow.GrowthFailed",

@@ -185,3 +185,18 @@ func TestGrowDelays(t *testing.T) {
 		}
 	}
 }
+
+// TestEpilogs: what was learnt of partitions is read as it was written, and deleted.
+func TestEpilogs(t *testing.T) {
+	ctx := t.Context()
+	s := open(t, filepath.Join(t.TempDir(), "db"))
+	for _, e := range []row.Epilog{{Partition: "b", Seconds: 3}, {Partition: "a", Seconds: 1}, {Partition: "c", Seconds: 0}, {Partition: "b", Seconds: 7}, {Partition: "a", Seconds: -1}} {
+		if err := s.SaveEpilog(ctx, e); err != nil {
+			t.Fatal(err)
+		}
+	}
+	got, err := s.Epilogs(ctx)
+	if diff := cmp.Diff([]row.Epilog{{Partition: "b", Seconds: 7}, {Partition: "c"}}, got); err != nil || diff != "" {
+		t.Errorf("%v; -want +got:\n%s", err, diff)
+	}
+}

@@ -94,6 +94,7 @@ func restoreLedger(c *state.Core, books msg.Books) {
 		}
 		c.Delays.Grown[d.GrowDelayOf] = d
 	}
+	c.RestoreEpilogs(books.Epilogs)
 }
 
 // restored returns a job of the database with its plan and its past steps.

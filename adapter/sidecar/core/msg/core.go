@@ -33,6 +33,7 @@ type Books struct {
 	LastHold   int64       // highest ID of such a row, given up or not
 	Delays     []row.Delay // of stock jobs that waited
 	GrowDelays []row.GrowDelay
+	Epilogs    []row.Epilog
 	Aside      []Aside        // jobs to set aside
 	Doubt      slurmctl.JobID // job being handled when the previous process ended, if that proves nothing; 0 if none
 }

@@ -63,6 +63,8 @@ type (
 	SaveDelay struct{ Delay row.Delay }
 	// SaveGrowDelay saves a row of the ledger of growth on demand.
 	SaveGrowDelay struct{ Row row.GrowDelay }
+	// SaveEpilog saves how long jobs of a partition are COMPLETING.
+	SaveEpilog struct{ Row row.Epilog }
 	// Settle saves the outcome of an intent; "": it worked.
 	Settle struct {
 		Intent int64
@@ -93,6 +95,8 @@ func (SaveDelay) effect() {}
 
 func (SaveGrowDelay) effect() {}
 
+func (SaveEpilog) effect() {}
+
 func (Settle) effect() {}
 
 func (AddJob) write() {}
@@ -116,6 +120,8 @@ func (SavePromise) write() {}
 func (SaveDelay) write() {}
 
 func (SaveGrowDelay) write() {}
+
+func (SaveEpilog) write() {}
 
 func (Settle) write() {}
 

@@ -2,7 +2,6 @@ package slurm
 
 import (
 	"slices"
-	"time"
 
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/msg"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/state"
@@ -32,11 +31,16 @@ func AddNodes(c *state.Core, o *msg.Occupancy, s *state.Snapshot) {
 
 // Releases returns the Unix second from which the plan can count on the nodes of a stock job.
 func Releases(c *state.Core, r *slurmctl.Job, now int64) int64 {
-	margin := int64(c.Config.Margin / time.Second)
+	margin := Margin(c)
+	epilog, known := c.EpilogSeconds(r.Partition)
 	if r.State == slurmctl.Completing {
 		c.Moves = true
+		if end := r.EndTime.Unix() + epilog; known && !r.EndTime.IsZero() && !c.ReachedSecond(now, end) {
+			return end
+		}
 		return now + max(margin, 1)
 	}
+	margin = max(margin, epilog)
 	if r.TimeLimit == slurmctl.Unlimited || r.EndTime.IsZero() || r.State == slurmctl.Suspended {
 		return planner.Forever
 	}

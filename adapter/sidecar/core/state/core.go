@@ -83,6 +83,7 @@ type Observed struct {
 	Licenses     LicenseBook       // as of when a job last waited for some
 	ParksIn      map[ParksKey]bool // keys of expanders that the site's plugins want parked
 	Power        Power
+	Epilogs      map[string]*Epilog // by partition
 }
 
 // Miscount holds what happened to a node since a job was shrunk from it: Slurm counts that job there for good.
@@ -154,7 +155,7 @@ type underway struct {
 // New returns a core that knows only its site, configuration and strategy.
 func New(site msg.Site, cfg config.Config, strategy msg.Strategy, now time.Time) *Core {
 	c := &Core{Site: site, Config: cfg, Now: now, Started: now, Strategy: strategy, Handling: &msg.Handling{},
-		Observed: Observed{Suspect: map[string]time.Time{}, Doubts: map[uint32]int{}, Leaks: map[string]time.Time{}, Shrunk: map[string]Miscount{}, ParksIn: map[ParksKey]bool{}},
+		Observed: Observed{Suspect: map[string]time.Time{}, Doubts: map[uint32]int{}, Leaks: map[string]time.Time{}, Shrunk: map[string]Miscount{}, ParksIn: map[ParksKey]bool{}, Epilogs: map[string]*Epilog{}},
 		Jobs: Jobs{ByID: map[slurmctl.JobID]*Job{}, Coming: map[slurmctl.JobID]uint32{}, Refused: map[slurmctl.JobID]Refused{},
 			Known: map[slurmctl.JobID]row.Known{}, Scripts: map[slurmctl.JobID]*Script{}, Asked: map[slurmctl.JobID]*RequestRead{}, Unsaved: map[*Job]bool{}, Aside: map[slurmctl.JobID]msg.Aside{},
 			Arrays: map[slurmctl.JobID]Array{}},
