@@ -240,7 +240,7 @@ func (g *storming) licensed(chance *rand.Rand) string {
 }
 
 // inside has all jobs run in their user's reservation of the whole cluster, if none of them is a chain. An administrator takes a node out of it
-// for a while.
+// for a while, and gets it back though jobs run there (IGNORE_JOBS).
 func (g *storming) inside() {
 	if slices.ContainsFunc(g.lines, func(l timed) bool { return strings.Contains(l.text, "drive=chain") }) {
 		return
@@ -250,7 +250,7 @@ func (g *storming) inside() {
 			g.lines[i].text = strings.ReplaceAll(l.text, "user=bob", "user=alice") + " in=course"
 		}
 	}
-	all := append([]timed{{0, fmt.Sprintf("reserve course n[1-%d] for=900h users=alice", g.nodes)}}, g.lines...)
+	all := append([]timed{{0, fmt.Sprintf("reserve course n[1-%d] for=900h users=alice flags=IGNORE_JOBS", g.nodes)}}, g.lines...)
 	g.lines = append(all, timed{storm / 3, fmt.Sprintf("reserve course n[1-%d] for=900h users=alice", g.nodes-1)},
 		timed{storm / 2, fmt.Sprintf("reserve course n[1-%d] for=900h users=alice", g.nodes)})
 }
