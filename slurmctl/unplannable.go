@@ -18,9 +18,9 @@ var unplannable = map[string]string{
 	"REPLACE": "Slurm takes the nodes that its jobs use out of it",
 }
 
-// Unplannable returns why jobs of a user in a reservation cannot be planned on its nodes, or "". It shows another reservation of its nodes
-// to its jobs as it does to all others, unless its flags say otherwise. But while nodes are held, Slurm refuses a new job that needs
-// more nodes of the reservation than are left, in place of letting it wait (22.05: measured). So no other user may have jobs there.
+// Unplannable returns why jobs of a user cannot be planned on the nodes of a reservation, or "". Holds work inside it, unless its flags say
+// otherwise: Slurm keeps its jobs off held nodes, as it keeps all other jobs. But while nodes are held, Slurm refuses a new job that
+// needs more nodes of the reservation than are left, in place of letting it wait (22.05: measured). So no other user may have jobs there.
 func (r Reservation) Unplannable(user string) string {
 	for _, flag := range r.Flags {
 		name, _, _ := strings.Cut(flag, "=")

@@ -83,7 +83,7 @@ func growDelayRows() (rows []espRow) {
 	return rows
 }
 
-// publishedIslands is table 3.8 of the thesis: the ideal, and what it measured.
+// publishedIslands holds the figures that the thesis measured (table 3.8).
 var publishedIslands = []espRow{
 	{Cores: 512, Jobs: "thesis: Slurm, topology/tree", ESPResult: simulate.ESPResult{Elapsed: 13050, Printed: 82.5, Wait: 2987, On: []float64{168, 45, 17}}},
 	{Cores: 512, Jobs: "thesis: OAR, moldable jobs", ESPResult: simulate.ESPResult{Elapsed: 13877, Printed: 77.6, Wait: 3411, On: []float64{182, 35, 13}}},

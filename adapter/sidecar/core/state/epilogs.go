@@ -13,7 +13,7 @@ const (
 	mostEpilog = 5 * time.Minute
 	// epilogUsers is how many users count in a partition, and mostEpilogs how many partitions do.
 	epilogUsers, mostEpilogs = 16, 256
-	// epilogWeight is which part of what a user's jobs have taught a further job replaces.
+	// epilogWeight is the weight of a user's average: a further job moves it by a quarter of the difference.
 	epilogWeight = 4
 )
 
