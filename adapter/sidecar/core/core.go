@@ -41,7 +41,9 @@ func step(c *state.Core, now time.Time, inputs ...msg.Input) []msg.Effect {
 	if c.Handling.Done(); c.Planning {
 		adopt.Plans(c)
 	}
-	c.Wait = max(c.Wake.Sub(now), time.Millisecond)
+	if c.Wait = max(c.Wake.Sub(now), time.Millisecond); c.Planning || c.Looking != nil {
+		c.Wait = c.Config.Strategies.Timeout // the answer comes before anything is due
+	}
 	c.Quiet.Note(now, inputs, c.Effects)
 	effects := append(c.Effects, msg.Wake{c.Wake})
 	c.Effects = nil
