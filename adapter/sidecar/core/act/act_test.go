@@ -120,8 +120,13 @@ func TestTransition(t *testing.T) {
 		"it grows":                          {"2@1m,3@1m", "n[1-2]", "0-60 n[1-3]", nil, "grow 1 by n3 for step 2: merge"},
 		"it grows from a hold":              {"2@1m,3@1m", "n[1-2]", "0-60 n[1-3]", func(b *statetest.Bench, j *state.Job) { held(b, j, 2, 0, 120, "n3", "nobody") }, "grow 1 by n3 for step 2: merge from evo_1_2_1"},
 		"the hold has but one of the nodes": {"2@1m,4@1m", "n[1-2]", "0-60 n[1-4]", func(b *statetest.Bench, j *state.Job) { held(b, j, 2, 0, 120, "n3", "nobody") }, "its hold is being moved"},
-		"its growth comes later":            {"2@1m,3@1m", "n[1-2]", "60-120 n[1-3]", func(b *statetest.Bench, _ *state.Job) { b.StockRuns(9, "n3", time.Minute) }, "waits for 1 nodes, planned for "},
-		"the nodes are free before":         {"2@1m,3@1m", "n[1-2]", "60-120 n[1-3]", nil, "grow 1 by n3 for step 2: merge"},
+		"the hold has others, and another step's hold has it": {"1@1m,2@1m", "n1", "0-60 n[1,3]", func(b *statetest.Bench, j *state.Job) {
+			held(b, j, 2, 0, 120, "n5", "nobody")
+			held(b, j, 4, 120, 240, "n3", "nobody")
+		}, "its hold is being moved"},
+		"the hold has others, and no hold has it": {"1@1m,2@1m", "n1", "0-60 n[1,3]", func(b *statetest.Bench, j *state.Job) { held(b, j, 2, 0, 120, "n5", "nobody") }, "grow 1 by n3 for step 2: merge"},
+		"its growth comes later":                  {"2@1m,3@1m", "n[1-2]", "60-120 n[1-3]", func(b *statetest.Bench, _ *state.Job) { b.StockRuns(9, "n3", time.Minute) }, "waits for 1 nodes, planned for "},
+		"the nodes are free before":               {"2@1m,3@1m", "n[1-2]", "60-120 n[1-3]", nil, "grow 1 by n3 for step 2: merge"},
 		"free, but promised until then": {"2@1m,3@1m", "n[1-2]", "60-120 n[1-3]", func(b *statetest.Bench, _ *state.Job) {
 			promises(b, "500-700 n[4-5]")
 			b.Plans(b.Active[1], "0-10 n5", "10-50 n[3,5]")
@@ -165,6 +170,32 @@ func TestTransition(t *testing.T) {
 				t.Errorf("%q, want %q", got, c.want)
 			}
 		})
+	}
+}
+
+// TestWatchSubmissions: a growth that a process of the job was to submit ends at once when its promise lapses, so that its
+// hold goes. Otherwise the process has its time.
+func TestWatchSubmissions(t *testing.T) {
+	for name, c := range map[string]struct {
+		next string
+		in   time.Duration
+		want string
+	}{
+		"in time":                {"0-60 n[1-3]", reportWithin - time.Second, ""},
+		"late":                   {"0-60 n[1-3]", reportWithin, "grow 1 by n3 for step 2: companion from evo_1_2_1"},
+		"its promise has lapsed": {"", 0, "grow 1 by n3 for step 2: companion from evo_1_2_1"},
+	} {
+		b := statetest.New(t, 5)
+		j := b.Evolving(1, 1, "2@1m,3@1m", time.Hour)
+		b.Runs(j, "n[1-2]")
+		b.Plans(j, strings.Split(strings.Trim("0-0 n[1-2],"+c.next, ","), ",")...)
+		b.Waits(j)
+		askJob(b.Core, j, msg.Grow{Base: 1, Name: "evo_1_2_2", Hold: "evo_1_2_1", Step: 2, Nodes: []string{"n3"}}, state.Args{})
+		b.Tasks()
+		b.Later(c.in)
+		if WatchSubmissions(b.Core); strings.Join(b.Tasks(), "; ") != c.want {
+			t.Errorf("%s: want %q", name, c.want)
+		}
 	}
 }
 

@@ -189,8 +189,8 @@ func notBrought(c *state.Core, s *state.Snapshot, j *state.Job, step int, nodes 
 func notHeld(c *state.Core, j *state.Job, step int, nodes []string) state.Reason {
 	r, held := hold.HoldFor(c, j, step)
 	switch {
-	case held && len(msg.Without(nodes, r.Nodes)) > 0 && len(msg.Common(nodes, r.Nodes)) > 0:
-		return state.Because(state.WhyHoldMoves) // Slurm would give it no nodes that the hold blocks
+	case held && len(msg.Without(nodes, r.Nodes)) > 0 && (len(msg.Common(nodes, r.Nodes)) > 0 || covered(c, j, step, nodes)):
+		return state.Because(state.WhyHoldMoves) // Slurm would give it no nodes that this hold or another one blocks
 	case !held && (covered(c, j, step, nodes) || postpones(c, j, step)) && j.State == row.Waiting:
 		return state.Because(state.WhyHeldSoon) // the hold was requested just now
 	}

@@ -128,10 +128,16 @@ func Submitted(c *state.Core, in msg.Call) {
 	}
 }
 
-// WatchSubmissions looks for expanders whose processes have not reported in time.
+// WatchSubmissions looks for expanders whose processes have not reported in time, or whose nodes have gone to a job
+// that Slurm puts first: their hold must go.
 func WatchSubmissions(c *state.Core) {
 	for _, id := range slices.Sorted(maps.Keys(c.Work.Pending)) {
-		if p := c.Work.Pending[id]; p.Kind == state.KindSubmit && c.Due(c.Now, p.Args.Begun.Add(reportWithin)) {
+		p := c.Work.Pending[id]
+		if p.Kind != state.KindSubmit {
+			continue
+		}
+		j := c.JobOf(p)
+		if lapsed := j != nil && j.State == row.Waiting && j.Next() == nil; lapsed || c.Due(c.Now, p.Args.Begun.Add(reportWithin)) {
 			look(c, id, "")
 		}
 	}

@@ -22,28 +22,46 @@ func TestWhole(t *testing.T) {
 	}
 }
 
-// TestForsaken: the hold of a promise that lapsed is given up while its job is being started, and until then nothing else
-// is done with it, whatever is planned meanwhile.
+// TestForsaken: the holds of a promise that lapsed are given up while their job is busy with a start, or with a growth of
+// another step, and until then nothing else is done with them.
 func TestForsaken(t *testing.T) {
-	b := statetest.New(t, 4)
-	j := b.Evolving(1, 1, "1@10m,3@10m", time.Hour)
-	j.State = row.Starting
-	b.Plans(j, "0-600 n1", "600-1200 n[1-3]")
-	SetHold(b.Core, slurmctl.Reservation{Name: "evo_1_2_1", Nodes: []string{"n2", "n3"}, Start: b.Now.Add(10 * time.Minute), End: b.Now.Add(21 * time.Minute), Users: []string{"root"}, Flags: msg.HoldFlags})
-	b.Do(j, "start", "evo_1_1_1", state.KindStart, msg.Start{Job: 1, Hold: "evo_1_1_1"}, state.Args{State: row.Starting})
-	b.Tasks()
-	for _, one := range []struct{ plan, want string }{{"600-1200 n[1-3]", ""}, {"", "give up evo_1_2_1"}, {"600-1200 n[1-4]", ""}} {
-		b.Plans(j, strings.Split(strings.Trim("0-600 n1,"+one.plan, ","), ",")...)
-		SyncHolds(b.Core, b.Seen)
-		if got := strings.Join(b.Tasks(), "; "); got != one.want {
-			t.Errorf("with plan %s: %q, not %q", statetest.Planned(j), got, one.want)
+	for name, c := range map[string]struct {
+		state row.State
+		step  int
+		kind  state.Kind
+		do    msg.Command
+		gone  string
+	}{
+		"a start":                          {row.Starting, 0, state.KindStart, msg.Start{Job: 1, Hold: "evo_1_1_1"}, "give up evo_1_3_1"},
+		"a growth without a hold":          {row.Waiting, 1, state.KindGrow, msg.Grow{Base: 1, Step: 2}, "give up evo_1_3_1"},
+		"a growth in its hold":             {row.Waiting, 1, state.KindGrow, msg.Grow{Base: 1, Step: 2, Hold: "evo_1_2_1"}, "give up evo_1_3_1"},
+		"a growth that the job submits":    {row.Waiting, 1, state.KindSubmit, msg.Grow{Base: 1, Step: 2, Hold: "evo_1_2_1"}, "give up evo_1_3_1"},
+		"a growth in that hold":            {row.Running, 3, state.KindGrow, msg.Grow{Base: 1, Step: 3, Hold: "evo_1_3_1"}, ""},
+		"a shrink, which takes no seconds": {row.Waiting, 1, state.KindShrink, msg.Shrink{}, ""},
+	} {
+		b := statetest.New(t, 4)
+		j := b.Evolving(1, 1, "1@10m,1@10m,3@10m", time.Hour)
+		if c.step > 0 {
+			b.Runs(j, "n1")
+			j.Step = c.step
 		}
-	}
-	b.Runs(j, "n1")
-	j.Busy = false
-	SyncHolds(b.Core, b.Seen)
-	if _, there := HoldFor(b.Core, j, 2); there || len(b.Tasks()) > 0 {
-		t.Error("a hold that is being given up is used")
+		j.State = c.state
+		SetHold(b.Core, slurmctl.Reservation{Name: "evo_1_3_1", Nodes: []string{"n2", "n3"}, Start: b.Now.Add(20 * time.Minute), End: b.Now.Add(31 * time.Minute), Users: []string{"root"}, Flags: msg.HoldFlags})
+		b.Do(j, "acts", "evo_1_1_1", c.kind, c.do, state.Args{State: c.state})
+		b.Tasks()
+		for _, one := range []struct{ plan, want string }{{"1200-1800 n[1-3]", ""}, {"", c.gone}, {"1200-1800 n[1-4]", ""}} {
+			b.Plans(j, strings.Split(strings.Trim("0-600 n1,600-1200 n1,"+one.plan, ","), ",")...)
+			SyncHolds(b.Core, b.Seen)
+			if got := strings.Join(b.Tasks(), "; "); got != one.want {
+				t.Errorf("%s, with plan %s: %q, not %q", name, statetest.Planned(j), got, one.want)
+			}
+		}
+		b.Runs(j, "n1")
+		j.Busy = false
+		SyncHolds(b.Core, b.Seen)
+		if _, there := HoldFor(b.Core, j, 3); c.gone != "" && (there || len(b.Tasks()) > 0) {
+			t.Errorf("%s: a hold that is being given up is used", name)
+		}
 	}
 }
 

@@ -11,7 +11,6 @@ import (
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/plan"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/slurm"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/state"
-	"github.com/evoslurm/evoslurm/adapter/sidecar/store/row"
 	"github.com/evoslurm/evoslurm/slurmctl"
 )
 
@@ -107,7 +106,7 @@ func matchHolds(c *state.Core, needed map[state.HoldKey]state.Hold, now int64) (
 		name, own := h.Name, h.Own
 		k := state.HoldKey{own.Job, own.Step}
 		j := c.ByID[own.Job]
-		if forsaken(c, j, own.Step) {
+		if forsaken(c, j, own.Step, name) {
 			surplus = append(surplus, name) // nothing uses it, and a stock job waits for its nodes
 			continue
 		}
@@ -129,10 +128,10 @@ func matchHolds(c *state.Core, needed map[state.HoldKey]state.Hold, now int64) (
 	return existing, surplus
 }
 
-// forsaken reports whether Slurm is starting a job, and the promise of a later step has lapsed meanwhile. The start
-// does not use that step's hold. It may last for seconds, and would keep the nodes from a job that gets them.
-func forsaken(c *state.Core, j *state.Job, step int) bool {
-	return j != nil && j.State == row.Starting && step > max(len(j.Plan), 1) && c.Work.Starts(j)
+// forsaken reports whether the promise of a step has lapsed while its job is busy with a start or a growth that does not
+// use the step's hold. That may last for seconds, and the hold would keep the nodes from a job that gets them.
+func forsaken(c *state.Core, j *state.Job, step int, hold string) bool {
+	return j != nil && step > max(len(j.Plan), 1) && c.Work.BusyBeside(j, hold)
 }
 
 // changeHolds creates and changes holds. It returns the nodes of holds that must soon be in place and are not.
@@ -401,8 +400,8 @@ func cannotClose(c *state.Core, err error) bool {
 func deleteHold(c *state.Core, s *state.Snapshot, name string) {
 	own, _ := state.ParseHoldName(name)
 	owner := c.ByID[own.Job]
-	if forsaken(c, owner, own.Step) {
-		owner = nil // it stays busy with its start
+	if forsaken(c, owner, own.Step, name) {
+		owner = nil // it stays busy
 	}
 	if !c.Work.RoomForHolds() || owner != nil && (owner.Busy || !c.Due(c.Now, owner.HoldRetry)) {
 		return
@@ -416,7 +415,7 @@ func deleteHold(c *state.Core, s *state.Snapshot, name string) {
 		if !refersTo(r, name) {
 			continue
 		}
-		if r.State != slurmctl.Pending || plan.IsExpander(c, r) {
+		if r.State != slurmctl.Pending || plan.IsExpander(c, r) || c.Work.Keys[sendKey(r.ID)] {
 			return
 		}
 		out = append(out, msg.TakenOut{r.ID, backTo(c, r, name)})

@@ -161,11 +161,14 @@ func sendAway(c *state.Core, s *state.Snapshot, r *slurmctl.Job, name string, ow
 		adopt.CancelBeside(c, "a job in another job's hold", r.ID)
 		return
 	}
-	c.Ask(nil, fmt.Sprint("send away ", r.ID), state.KindSendAway, msg.Task{Command: msg.Update{Job: r.ID, Change: slurmctl.JobUpdate{Reservation: &rest}}}, state.Args{Seen: s.Taken, UID: r.UID})
+	c.Ask(nil, sendKey(r.ID), state.KindSendAway, msg.Task{Command: msg.Update{Job: r.ID, Change: slurmctl.JobUpdate{Reservation: &rest}}}, state.Args{Seen: s.Taken, UID: r.UID})
 	if runs && j != nil && own.Step == 1 && j.State == row.Starting && !j.Busy && !j.Touched.After(s.Taken) {
 		follow.TakeBack(c, j, j.Record.ID, c.Intruders[r.ID].Text, state.KindEvict, state.Args{State: row.Queued})
 	}
 }
+
+// sendKey is the key of the task that takes a job out of a hold.
+func sendKey(id slurmctl.JobID) string { return fmt.Sprint("send away ", id) }
 
 // slippedIn reports whether a running job can be in a hold of j only because it was open to the user for an expander.
 func slippedIn(c *state.Core, j *state.Job, step int, r *slurmctl.Job) bool {

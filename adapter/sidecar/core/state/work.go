@@ -112,11 +112,15 @@ func (w *work) RoomFor(uid uint32) bool {
 	return len(w.Lent) < usersAtOnce
 }
 
-// Starts reports whether a job is busy with its start.
-func (w *work) Starts(j *Job) bool {
+// BusyBeside reports whether a job is busy with a start or a growth that does not use a hold.
+func (w *work) BusyBeside(j *Job, hold string) bool {
 	for _, p := range w.Pending {
-		if p.Job == j.ID && p.Kind == KindStart {
-			return true
+		switch {
+		case p.Job != j.ID:
+		case p.Kind == KindStart:
+			return CommandOf[msg.Start](p).Hold != hold
+		case p.Kind == KindGrow, p.Kind == KindOpen, p.Kind == KindSubmit:
+			return CommandOf[msg.Grow](p).Hold != hold
 		}
 	}
 	return false
