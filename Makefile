@@ -23,6 +23,8 @@ SERIAL      := ./planner/... ./plugins/builtin ./adapter/cmd/evosim ./adapter/in
 ATONCE      := -run '^(TestStorms|TestTwoHosts)$$' ./adapter/lab/simulate -args -storm.seeds 4 -two.seeds 2
 RACE        ?= -race
 TESTFLAGS   ?= $(RACE) -p 4 -timeout 70m
+# What tells of a failure in go test's output: the logs of daemons that follow it can be thousands of lines.
+FAILURE     := '^ *--- FAIL|^FAIL|^panic:|WARNING: DATA RACE|^ +[a-z0-9_]+_test\.go:[0-9]+: '
 FUZZTIME    ?= 10s
 BENCH       ?= .
 DEMOFLAGS   ?=
@@ -78,7 +80,9 @@ ifeq ($(PACKAGES),./...)
 	go test -vet=off -timeout 30m $(SERIAL)
 	go test -vet=off $(RACE) -timeout 30m $(ATONCE)
 	@echo 'go test -vet=off $(TESTFLAGS) # all other packages'
-	@go test -vet=off $(TESTFLAGS) $(LONGEST) $(filter-out $(shell go list $(SERIAL)),$(shell go list ./...))
+	@mkdir -p $(BIN)
+	@{ go test -vet=off $(TESTFLAGS) $(LONGEST) $(filter-out $(shell go list $(SERIAL)),$(shell go list ./...)) 2>&1; echo $$? > $(BIN)/test.status; } | tee $(BIN)/test.log
+	@test "$$(cat $(BIN)/test.status)" = 0 || { printf '\nfailed, of all that stands above and in $(BIN)/test.log:\n'; grep -E $(FAILURE) $(BIN)/test.log | cut -c1-300 | tail -n 50; exit 1; }
 else
 	go test -vet=off $(TESTFLAGS) $(PACKAGES)
 endif
