@@ -94,7 +94,7 @@ func restoreLedger(c *state.Core, books msg.Books) {
 		}
 		c.Delays.Grown[d.GrowDelayOf] = d
 	}
-	c.RestoreEpilogs(books.Epilogs)
+	slurm.RestoreEpilogs(c, books.Epilogs)
 }
 
 // restored returns a job of the database with its plan and its past steps.
@@ -320,7 +320,7 @@ func adoptJob(c *state.Core, r *slurmctl.Job, sp request.Request, chain []slurmc
 	switch {
 	case sp.Reached != nil:
 		j.Changed(row.Change{ID: sp.Updated, Step: sp.Reached.Step})
-		if j.Inferred() && !requeuedSince(c, r, sp.Reached) {
+		if j.Guess > 0 && !requeuedSince(c, r, sp.Reached) {
 			j.FoundIn(sp.Reached.Step)
 		}
 	case sp.Updated != "":

@@ -5,6 +5,7 @@ import (
 
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/msg"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/plan"
+	"github.com/evoslurm/evoslurm/adapter/sidecar/core/slurm"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/state"
 )
 
@@ -19,7 +20,7 @@ func restoreUndriven(c *state.Core, books msg.Books) {
 	for _, b := range books.Ended {
 		c.Ended = append(c.Ended, restored(c, b))
 	}
-	c.RestoreEpilogs(books.Epilogs)
+	slurm.RestoreEpilogs(c, books.Epilogs)
 	if n := len(books.Active); n > 0 {
 		c.Log.WithField("jobs", n).Warn("jobs of an earlier run are not driven while the sidecar only observes; their scripts wait for its next start in mode act")
 	}

@@ -51,7 +51,7 @@ func RecoverStep(c *state.Core, s *state.Snapshot, j *state.Job) int {
 // it run, it goes on with companions: why it has them may be lost with the database, and a job that merges would give
 // them up.
 func driveFound(c *state.Core, j *state.Job, drive drivemode.Mode, why string) (drivemode.Mode, string) {
-	if !j.Inferred() || drive != drivemode.Merge {
+	if j.Guess == 0 || drive != drivemode.Merge {
 		return drive, why
 	}
 	for i := range c.Snapshot.Jobs {
@@ -130,7 +130,7 @@ func Doubt(c *state.Core, s *state.Snapshot) {
 			delete(c.Unsaved, j)
 			continue
 		}
-		if running(r) && !j.Inferred() { // a guess in the copy stays one
+		if running(r) && j.Guess == 0 { // a guess in the copy stays one
 			j.Guessed(max(j.Step, 1))
 			c.Save(j)
 		}

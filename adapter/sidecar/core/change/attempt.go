@@ -7,6 +7,7 @@ import (
 
 	"github.com/evoslurm/evoslurm/adapter/api"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/msg"
+	"github.com/evoslurm/evoslurm/adapter/sidecar/core/slurm"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/state"
 	"github.com/evoslurm/evoslurm/slurmctl"
 )
@@ -141,7 +142,7 @@ func CopyAll(c *state.Core) *state.Core {
 	n.Doubts = maps.Clone(c.Doubts)
 	n.Suspect, n.Leaks, n.Leaked, n.ParksIn = maps.Clone(c.Suspect), maps.Clone(c.Leaks), slices.Clone(c.Leaked), maps.Clone(c.ParksIn)
 	n.Shrunk = maps.Clone(c.Shrunk)
-	n.Epilogs = c.CopiedEpilogs()
+	n.Epilogs = slurm.CopiedEpilogs(c)
 	n.Power.Since, n.Power.Asked, n.Power.Kept = maps.Clone(c.Power.Since), maps.Clone(c.Power.Asked), maps.Clone(c.Power.Kept)
 	n.Jobs = state.Jobs{Coming: maps.Clone(c.Coming), Scripts: maps.Clone(c.Scripts), EventsOf: maps.Clone(c.EventsOf), MutedOf: maps.Clone(c.MutedOf), Aside: maps.Clone(c.Aside), Asked: maps.Clone(c.Asked), Unsaved: map[*state.Job]bool{}}
 	copies := make(map[*state.Job]*state.Job, len(c.Active))

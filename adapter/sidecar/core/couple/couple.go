@@ -2,10 +2,13 @@ package couple
 
 import (
 	"slices"
+	"strings"
 
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/msg"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/slurm"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/state"
+	"github.com/evoslurm/evoslurm/adapter/sidecar/store/row"
+	"github.com/evoslurm/evoslurm/slurmctl"
 )
 
 // wanted returns how many nodes each component has in a step, from 1.
@@ -43,7 +46,7 @@ func Follow(c *state.Core) {
 		}
 		j.Assign(has)
 		c.Save(j)
-		c.Event(j, "components", map[string]any{"step": j.Step, "nodes": state.ComponentsText(j.Components)})
+		c.Event(j, "components", map[string]any{"step": j.Step, "nodes": inWords(j.Components)})
 	}
 }
 
@@ -104,4 +107,16 @@ func Check(j *state.Job, bad func(j *state.Job, format string, args ...any)) {
 	if len(seen) != min(all, len(j.Nodes())) {
 		bad(j, "components have %d of %d nodes, and want %d", len(seen), len(j.Nodes()), all)
 	}
+}
+
+// inWords returns components with their nodes in words.
+func inWords(all []row.Component) string {
+	words := make([]string, len(all))
+	for i, c := range all {
+		words[i] = c.Name + " " + slurmctl.CompressNodes(c.Nodes)
+		if len(c.Nodes) == 0 {
+			words[i] = c.Name + " none"
+		}
+	}
+	return strings.Join(words, ", ")
 }

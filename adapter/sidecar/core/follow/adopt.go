@@ -17,7 +17,7 @@ func Believe(c *state.Core, j *state.Job, step int) {
 	if !guessed(j) || step < max(j.Reached, j.Guess) || step > len(j.Profile) {
 		return
 	}
-	j.Confirmed()
+	j.Guessed(0)
 	if step == j.Step {
 		c.Save(j)
 		return
@@ -25,7 +25,7 @@ func Believe(c *state.Core, j *state.Job, step int) {
 	const why = "the application is in another step than was inferred"
 	c.LogJob(j).WithField("said", step).Warn(why)
 	if j.State == row.Waiting && step > j.Step {
-		j.LedOn()
+		j.InStep(j.StepStarted)
 	}
 	correct(c, j, step, why)
 }

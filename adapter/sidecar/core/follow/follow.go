@@ -75,7 +75,7 @@ func followRunning(c *state.Core, s *state.Snapshot, j *state.Job, r *slurmctl.J
 		Began(c, s, j, r)
 	case j.Doubtful && changed:
 		if step := adopt.RecoverStep(c, s, j); step > j.Step {
-			j.LedOn()
+			j.InStep(j.StepStarted)
 			correct(c, j, step, "another sidecar has led it on since the database was copied")
 		}
 	}
@@ -162,7 +162,7 @@ func recordAllocation(c *state.Core, j *state.Job, now time.Time) {
 }
 
 // guessed reports whether the step of a running job is a guess.
-func guessed(j *state.Job) bool { return j.Inferred() && j.Mode.ScriptSpansSteps }
+func guessed(j *state.Job) bool { return j.Guess > 0 && j.Mode.ScriptSpansSteps }
 
 // Began handles that Slurm has started the job.
 func Began(c *state.Core, s *state.Snapshot, j *state.Job, r *slurmctl.Job) {
@@ -183,7 +183,7 @@ func Began(c *state.Core, s *state.Snapshot, j *state.Job, r *slurmctl.Job) {
 	recordAllocation(c, j, start)
 	c.Event(j, "started", map[string]any{"planned": c.WallSecond(planned), "nodes": slurmctl.CompressNodes(j.Nodes()), "step": j.Step})
 	c.LogJob(j).WithField("nodes", slurmctl.CompressNodes(j.Nodes())).Info("started")
-	if j.Inferred() && len(j.Plan) == 0 {
+	if j.Guess > 0 && len(j.Plan) == 0 {
 		return // FollowPlans plans it once the steps of all other jobs found running are known
 	}
 	if len(j.Plan) == 0 || planned != start.Unix() || !msg.SameSet(j.Plan[0].Nodes, j.Nodes()) {

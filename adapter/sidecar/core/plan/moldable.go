@@ -134,8 +134,8 @@ func FixChoice(c *state.Core, j *state.Job, r *slurmctl.Job) {
 		return
 	}
 	choice := m.Choice
-	if len(r.NodeList) != j.Profile[0].Nodes || j.Inferred() {
-		choice = seenAs(m, r, choice, j.Inferred())
+	if len(r.NodeList) != j.Profile[0].Nodes || j.Guess > 0 {
+		choice = seenAs(m, r, choice, j.Guess > 0)
 	}
 	SetChoice(c, j, choice, true)
 	c.Event(j, "choice fixed", choiceWords(c, j))

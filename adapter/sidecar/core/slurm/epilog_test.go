@@ -50,7 +50,7 @@ func TestLearnEpilogs(t *testing.T) {
 		}
 		LearnEpilogs(b.Core, &before, &next)
 		got := "not known"
-		if seconds, known := b.EpilogSeconds("main"); known {
+		if seconds, known := epilogSeconds(b.Core, "main"); known {
 			got = fmt.Sprint(seconds)
 		}
 		if got != c.want {
@@ -75,10 +75,10 @@ func TestEpilogShares(t *testing.T) {
 		b := statetest.New(t, 1)
 		for uid, took := range c.took {
 			for range 50 {
-				b.LearnEpilog("main", uint32(uid), time.Duration(took)*time.Second)
+				learnEpilog(b.Core, "main", uint32(uid), time.Duration(took)*time.Second)
 			}
 		}
-		if got, _ := b.EpilogSeconds("main"); got != c.want {
+		if got, _ := epilogSeconds(b.Core, "main"); got != c.want {
 			t.Errorf("%v: %d, want %d", c.took, got, c.want)
 		}
 	}
@@ -88,17 +88,17 @@ func TestEpilogShares(t *testing.T) {
 func TestEpilogsBounded(t *testing.T) {
 	b := statetest.New(t, 1)
 	for i := range 5000 {
-		b.LearnEpilog(fmt.Sprint("p", i), 1, time.Second)
-		b.LearnEpilog("p0", uint32(i), time.Second)
+		learnEpilog(b.Core, fmt.Sprint("p", i), 1, time.Second)
+		learnEpilog(b.Core, "p0", uint32(i), time.Second)
 	}
 	if len(b.Epilogs) != 256 || len(b.Epilogs["p0"].Users) != 16 {
 		t.Errorf("%d partitions, %d users", len(b.Epilogs), len(b.Epilogs["p0"].Users))
 	}
 	for i, want := range []int64{1, 6, 10, 13} { // towards 21 s
-		if got, _ := b.EpilogSeconds("p1"); got != want {
+		if got, _ := epilogSeconds(b.Core, "p1"); got != want {
 			t.Errorf("after %d jobs: %d, want %d", i, got, want)
 		}
-		b.LearnEpilog("p1", 1, 21*time.Second)
+		learnEpilog(b.Core, "p1", 1, 21*time.Second)
 	}
 }
 
@@ -107,16 +107,16 @@ func TestEpilogsKept(t *testing.T) {
 	b := statetest.New(t, 1)
 	saves := func(exists bool) int {
 		b.Effects = nil
-		b.KeepEpilogs(func(string) bool { return exists })
+		keepEpilogs(b.Core, func(string) bool { return exists })
 		return len(b.Effects)
 	}
-	b.LearnEpilog("main", 1, 7*time.Second)
+	learnEpilog(b.Core, "main", 1, 7*time.Second)
 	if first, second := saves(true), saves(true); first != 1 || second != 0 {
 		t.Errorf("saved %d and %d times", first, second)
 	}
 	again := statetest.New(t, 1)
-	again.RestoreEpilogs([]row.Epilog{{Partition: "main", Seconds: 7}})
-	if got, _ := again.EpilogSeconds("main"); got != 7 {
+	RestoreEpilogs(again.Core, []row.Epilog{{Partition: "main", Seconds: 7}})
+	if got, _ := epilogSeconds(again.Core, "main"); got != 7 {
 		t.Errorf("restored %d", got)
 	}
 	if n := saves(false); n != 1 || len(b.Epilogs) != 0 {
@@ -139,13 +139,13 @@ func TestReleasesAfterEpilog(t *testing.T) {
 	} {
 		b := statetest.New(t, 1)
 		b.Config.Margin = 2 * time.Second
-		b.LearnEpilog("main", 1, 20*time.Second)
+		learnEpilog(b.Core, "main", 1, 20*time.Second)
 		if got := Releases(b.Core, seen(b, 5, 1000, c.state, c.ended), b.Now.Unix()) - b.Now.Unix(); got != c.want {
 			t.Errorf("%s: after %d s, want %d", name, got, c.want)
 		}
 	}
 	b := statetest.New(t, 1)
-	b.LearnEpilog("other", 1, 20*time.Second)
+	learnEpilog(b.Core, "other", 1, 20*time.Second)
 	if got := Releases(b.Core, seen(b, 5, 1000, slurmctl.Completing, 0), b.Now.Unix()) - b.Now.Unix(); got != max(Margin(b.Core), 1) {
 		t.Errorf("another partition counts: %d", got)
 	}

@@ -32,7 +32,7 @@ func AddNodes(c *state.Core, o *msg.Occupancy, s *state.Snapshot) {
 // Releases returns the Unix second from which the plan can count on the nodes of a stock job.
 func Releases(c *state.Core, r *slurmctl.Job, now int64) int64 {
 	margin := Margin(c)
-	epilog, known := c.EpilogSeconds(r.Partition)
+	epilog, known := epilogSeconds(c, r.Partition)
 	if r.State == slurmctl.Completing {
 		c.Moves = true
 		if end := r.EndTime.Unix() + epilog; known && !r.EndTime.IsZero() && !c.ReachedSecond(now, end) {

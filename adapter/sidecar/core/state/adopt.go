@@ -36,8 +36,8 @@ func (a *Adopted) Believed() { a.Doubtful = false }
 // SawMark records whether the job has the mark of one that was let go.
 func (a *Adopted) SawMark(marked bool) { a.Unmarked = a.Unmarked || !marked }
 
-// PartsBy lists the Slurm jobs of the job, with node lists as `text` writes them.
-func (j *Job) PartsBy(text func([]string) string) []row.Part {
+// PartsBy lists the Slurm jobs of a job, with node lists as `text` writes them.
+func PartsBy(j *Job, text func([]string) string) []row.Part {
 	var rows []row.Part
 	for i, id := range j.Chain {
 		rows = append(rows, row.Part{SlurmID: uint32(id), Step: i + 1})

@@ -1,12 +1,6 @@
 package state
 
-import (
-	"slices"
-	"strings"
-
-	"github.com/evoslurm/evoslurm/adapter/sidecar/store/row"
-	"github.com/evoslurm/evoslurm/slurmctl"
-)
+import "slices"
 
 // Assign records which nodes each component has.
 func (j *Job) Assign(nodes [][]string) {
@@ -14,16 +8,4 @@ func (j *Job) Assign(nodes [][]string) {
 	for i := range j.Components {
 		j.Components[i].Nodes = nodes[i]
 	}
-}
-
-// ComponentsText returns components with their nodes in words.
-func ComponentsText(all []row.Component) string {
-	words := make([]string, len(all))
-	for i, c := range all {
-		words[i] = c.Name + " " + slurmctl.CompressNodes(c.Nodes)
-		if len(c.Nodes) == 0 {
-			words[i] = c.Name + " none"
-		}
-	}
-	return strings.Join(words, ", ")
 }

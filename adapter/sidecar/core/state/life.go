@@ -27,43 +27,34 @@ func (j *Job) NotConfigured() { j.Configuring, j.State, j.Held = false, row.Queu
 // Start records that Slurm started the job at a time; begun is that time in Unix seconds by Slurm's clock.
 func (j *Job) Start(r *slurmctl.Job, at time.Time, begun int64) {
 	j.State, j.Step, j.BatchHost, j.Configuring = row.Running, 1, r.BatchHost, false
-	if j.Inferred() && j.Script != "" && j.Mode.ScriptSpansSteps { // slurmctld may report another batch host by now, see pinned
+	if j.Guess > 0 && j.Script != "" && j.Mode.ScriptSpansSteps { // slurmctld may report another batch host by now, see pinned
 		j.BatchHost = j.Script
 	}
 	j.Started, j.Begun = at, begun
-	j.inStep(at)
-	j.Suspended, j.SuspendedFrom, j.Recount = j.SuspendedBefore, time.Time{}, j.Inferred() || r.State == slurmctl.Suspended
+	j.InStep(at)
+	j.Suspended, j.SuspendedFrom, j.Recount = j.SuspendedBefore, time.Time{}, j.Guess > 0 || r.State == slurmctl.Suspended
 	j.Forgone, j.UnheldTold = "", 0
 }
 
 // BeginStep records that the job has the nodes of its next step since a time.
 func (j *Job) BeginStep(at time.Time) {
 	j.Step, j.Release = j.Step+1, nil
-	if j.Inferred() {
+	if j.Guess > 0 {
 		j.Guessed(j.Step)
 	}
 	j.GrowthSettled()
-	j.inStep(at)
+	j.InStep(at)
 }
 
-// inStep records that a step has begun.
-func (j *Job) inStep(at time.Time) {
+// InStep records that a step has begun, perhaps by another sidecar.
+func (j *Job) InStep(at time.Time) {
 	j.State, j.StepStarted, j.StepEnded = row.Running, at, time.Time{}
 	j.Cause, j.Kept, j.KeptTimes = Reason{}, nil, 0
 	j.Warned, j.Overdue, j.NeedsReplan, j.YieldedTo = false, 0, false, 0
 }
 
-// LedOn records that another sidecar has begun a later step of the job.
-func (j *Job) LedOn() { j.inStep(j.StepStarted) }
-
-// Inferred reports whether the step of a job that was found running is a guess.
-func (j *Job) Inferred() bool { return j.Guess > 0 }
-
-// Guessed records that the step is a guess, and at least this one.
+// Guessed records that the step is a guess, and at least this one; 0: the application named it.
 func (j *Job) Guessed(lowest int) { j.Guess = lowest }
-
-// Confirmed records that the application named its step, which was a guess.
-func (j *Job) Confirmed() { j.Guess = 0 }
 
 // EndStep records that the current step has ended, and the next one's nodes are still to come.
 func (j *Job) EndStep(at time.Time) { j.State, j.StepEnded, j.Overdue = row.Waiting, at, 0 }

@@ -46,7 +46,7 @@ func (j *Job) Reason() Reason {
 	case j.Configuring:
 		return Because(WhyConfiguring)
 	case j.Lapsed() && (!j.Busy || r.Kind == WhyNothing):
-		return Saying(whyLapsed, j.lapsed())
+		return Saying(whyLapsed, lapsed(j))
 	case j.Kept != nil && (!j.Busy || r.Kind == WhyNothing):
 		return Saying(whyKeptBack, j.Kept.Text)
 	case j.State == row.Running && j.Warned && r.Kind == WhyNothing:
@@ -58,7 +58,7 @@ func (j *Job) Reason() Reason {
 }
 
 // lapsed describes a lapsed promise. After a restart the reason is not known until a step overruns.
-func (j *Job) lapsed() string {
+func lapsed(j *Job) string {
 	text := "nodes are no longer held for its coming steps; it is planned again when it calls next"
 	if j.Mode.StepsAreJobs {
 		text = "nodes are no longer held for its coming steps; they are planned again when it ends"

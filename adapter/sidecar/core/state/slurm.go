@@ -69,3 +69,15 @@ type Forbidden struct {
 func NeedOf(p planner.Profile, chain bool) slurmctl.Need {
 	return slurmctl.NeedOf(request.Sizes(p), request.Minutes(p, chain), chain)
 }
+
+// Epilog holds how long the jobs of a partition were COMPLETING, by user: the user whose job ended last comes last.
+type Epilog struct {
+	Users []EpilogOf
+	Saved int64 // seconds, in the database
+}
+
+// EpilogOf is how long the jobs of a user were COMPLETING: a moving average.
+type EpilogOf struct {
+	UID  uint32
+	Took time.Duration
+}

@@ -38,7 +38,7 @@ func (c *Core) Save(j *Job) {
 }
 
 // SaveParts saves which Slurm jobs the job consists of.
-func (c *Core) SaveParts(j *Job) { c.Emit(msg.SaveParts{j.ID, j.PartsBy(slurmctl.CompressNodes)}) }
+func (c *Core) SaveParts(j *Job) { c.Emit(msg.SaveParts{j.ID, PartsBy(j, slurmctl.CompressNodes)}) }
 
 // SaveAllocation saves what the job has from then on.
 func (c *Core) SaveAllocation(j *Job, at time.Time, nodes int, list string) {
@@ -56,7 +56,7 @@ func (c *Core) AddJob(j *Job, detail map[string]any) {
 		j.ID = c.LastRow
 	}
 	c.Known[j.BaseID()] = row.Known{ID: j.ID, SlurmID: j.SlurmID, UID: j.UID, Submitted: j.Submitted, Steps: len(j.Profile)}
-	c.Emit(msg.AddJob{Job: *j.Job, Parts: j.PartsBy(slurmctl.CompressNodes), Bound: j.Bound, Again: again})
+	c.Emit(msg.AddJob{Job: *j.Job, Parts: PartsBy(j, slurmctl.CompressNodes), Bound: j.Bound, Again: again})
 	if again { // it may have changed, and had a plan
 		c.Emit(msg.SaveProfile{j.ID, j.Profile})
 		c.Unsaved[j] = true

@@ -185,7 +185,7 @@ func checkWork(c *state.Core) error {
 func Written(c *state.Core, text func([]string) string) []msg.BookedJob {
 	all := make([]msg.BookedJob, len(c.Active))
 	for i, j := range c.Active {
-		all[i] = msg.BookedJob{Job: *j.Job, Plan: msg.SpansBy(j.Plan, text), Parts: j.PartsBy(text), Bound: j.Bound}
+		all[i] = msg.BookedJob{Job: *j.Job, Plan: msg.SpansBy(j.Plan, text), Parts: state.PartsBy(j, text), Bound: j.Bound}
 		if c.Skew != 0 {
 			job, _ := c.Out(msg.SaveJob{*j.Job}).(msg.SaveJob)
 			plan, _ := c.Out(msg.SavePlan{Plan: all[i].Plan}).(msg.SavePlan)
