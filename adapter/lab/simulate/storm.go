@@ -252,7 +252,8 @@ func (g *storming) inside() {
 	}
 	all := append([]timed{{0, fmt.Sprintf("reserve course n[1-%d] for=900h users=alice flags=IGNORE_JOBS", g.nodes)}}, g.lines...)
 	g.lines = append(all, timed{storm / 3, fmt.Sprintf("reserve course n[1-%d] for=900h users=alice", g.nodes-1)},
-		timed{storm / 2, fmt.Sprintf("reserve course n[1-%d] for=900h users=alice", g.nodes)})
+		timed{storm / 2, fmt.Sprintf("reserve course n[1-%d] for=900h users=alice", g.nodes)},
+		timed{storm + time.Second, fmt.Sprintf("reserve course n[1-%d] for=900h users=alice", g.nodes)}) // again, in case slurmctld was away
 }
 
 // someSwitches puts one to four nodes on each switch.
