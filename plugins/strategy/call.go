@@ -12,6 +12,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	"github.com/evoslurm/evoslurm/planner"
 	pb "github.com/evoslurm/evoslurm/plugins/strategypb"
 )
 
@@ -65,7 +66,14 @@ func (c *Call) Plan(ctx context.Context, r Request) (Answer, error) {
 	if deadline, ok := ctx.Deadline(); ok {
 		left = time.Until(deadline)
 	}
-	err := c.stream.Send(encodeRequest(r, c.parameters, left))
+	if !c.description.NodeSets {
+		r.Sets = nil
+	}
+	err := planner.CheckNodeSets(r.Sets, r.Nodes)
+	if err != nil {
+		return Answer{}, err
+	}
+	err = c.stream.Send(encodeRequest(r, c.parameters, left))
 	var answer *pb.PlanResponse
 	if err == nil || errors.Is(err, io.EOF) { // the received error says what went wrong
 		answer, err = c.stream.Recv()

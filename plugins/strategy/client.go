@@ -45,6 +45,7 @@ type Description struct {
 	Plans       bool                // it is a strategy
 	Resizes     bool                // it is a malleability policy
 	Moldable    bool                // it knows alternatives: planner.KnowsAlternatives
+	NodeSets    bool                // it plans by Request.Sets
 }
 
 // ErrNoPlan is the answer of a plugin that is only a malleability policy.
@@ -68,7 +69,7 @@ func Start(l Launch) (*Client, error) {
 	}
 	config := &plugin.ClientConfig{
 		HandshakeConfig:  handshake,
-		VersionedPlugins: map[int]plugin.PluginSet{planOnly: {service: &grpcPlugin{}}, withResize: {service: &grpcPlugin{}}},
+		VersionedPlugins: map[int]plugin.PluginSet{planOnly: {service: &grpcPlugin{}}, withResize: {service: &grpcPlugin{}}, withSets: {service: &grpcPlugin{}}},
 		AllowedProtocols: []plugin.Protocol{plugin.ProtocolGRPC},
 		AutoMTLS:         true,
 		SkipHostEnv:      true,
@@ -127,7 +128,7 @@ func (c *Client) Describe(ctx context.Context, parameters map[string]string) (De
 		return Description{}, c.failure(err)
 	}
 	d, err := decodeDescription(m)
-	d.Resizes = d.Resizes && c.Version() >= withResize
+	d.Resizes, d.NodeSets = d.Resizes && c.Version() >= withResize, d.NodeSets && c.Version() >= withSets
 	return d, err
 }
 

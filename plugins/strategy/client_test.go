@@ -12,7 +12,7 @@ import (
 	"github.com/evoslurm/evoslurm/slurmctl/slurmtest/must"
 )
 
-// TestOldPluginsKeepWorking checks that a plugin that speaks only version 1, and a version 2 plugin
+// TestOldPluginsKeepWorking checks that a plugin that speaks only version 1, and a newer plugin
 // that is not a malleability policy, are not mistaken for failing plugins.
 func TestOldPluginsKeepWorking(t *testing.T) {
 	klein := filepath.Join(t.TempDir(), "klein")
@@ -21,7 +21,7 @@ func TestOldPluginsKeepWorking(t *testing.T) {
 	}
 	asap, err := filepath.Abs("../python/asap")
 	must.OK(t, err)
-	for path, version := range map[string]int{klein: 2, asap: 1} {
+	for path, version := range map[string]int{klein: 3, asap: 1} {
 		c, err := strategy.Start(strategy.Launch{Command: exec.Command(path)})
 		must.OK(t, err)
 		if c.Version() != version {

@@ -18,6 +18,9 @@ type Request struct {
 	// Pinned holds jobs that run, or will certainly run, as placed here (a running job has run for
 	// Now - Start seconds). Busy includes what they use.
 	Pinned []planner.Placement
+
+	// Sets groups the nodes by what tells one from another. It is there for a strategy that is a SetPlanner.
+	Sets []planner.NodeSet
 }
 
 // Answer is a strategy's answer to a Request.
@@ -42,6 +45,18 @@ func (a Answer) FirstUnfit(p planner.Problem) error {
 type Planner interface {
 	planner.Strategy
 	PlanRequest(ctx context.Context, r Request) (Answer, error)
+}
+
+// SetPlanner is a Planner that plans by Request.Sets if NodeSets returns true.
+type SetPlanner interface {
+	Planner
+	NodeSets() bool
+}
+
+// plansBySets reports whether a strategy plans by Request.Sets.
+func plansBySets(s planner.Strategy) bool {
+	p, ok := s.(SetPlanner)
+	return ok && p.NodeSets()
 }
 
 // Run plans a request in this process. Unfit holds the infeasible jobs, which do not affect the
@@ -139,6 +154,7 @@ func Describe(d Definition, s planner.Strategy) Description {
 	description.New, description.NewPolicy = nil, nil
 	if s != nil {
 		description.ExpandLimit, description.Rigid, description.Moldable = ownLimit(s), planner.IsRigid(s), planner.KnowsAlternatives(s)
+		description.NodeSets = plansBySets(s)
 	}
 	return description
 }

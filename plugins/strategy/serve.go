@@ -17,6 +17,7 @@ import (
 const (
 	planOnly   = 1
 	withResize = 2
+	withSets   = 3
 )
 
 // handshake shows a plugin that Evoslurm started it, not a user by hand; it is no secret.
@@ -28,7 +29,7 @@ const service = "strategy"
 // end. Started by hand, the process prints what it is and exits with status 1. The strategy's
 // standard output is discarded; its standard error goes to the sidecar's log.
 func Serve(d Definition) {
-	serve(d, withResize)
+	serve(d, withSets)
 }
 
 func serve(d Definition, newest int) {

@@ -60,6 +60,7 @@ func (s *server) Describe(_ context.Context, m *pb.DescribeRequest) (*pb.Describ
 		return nil, err
 	}
 	d.ExpandLimit, d.Rigid, d.Moldable = float64(ownLimit(st)), planner.IsRigid(st), planner.KnowsAlternatives(st)
+	d.NodeSets = plansBySets(st)
 	return d, nil
 }
 

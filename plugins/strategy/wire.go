@@ -54,6 +54,7 @@ func encodeRequest(r Request, parameters map[string]string, left time.Duration) 
 	if r.IsMoldable() {
 		encodeAlternatives(m, r)
 	}
+	encodeSets(m, r.Sets)
 	return m
 }
 
@@ -97,7 +98,7 @@ func decodeRequest(m *pb.PlanRequest) (r Request, pinned []bool, err error) {
 	if len(steps) > 0 {
 		return r, nil, fmt.Errorf("there are %d steps more than the jobs have", len(steps))
 	}
-	return r, pinned, decodeAlternatives(m, &r, pinned)
+	return r, pinned, errors.Join(decodeSets(m, &r), decodeAlternatives(m, &r, pinned))
 }
 
 // encodeAnswer writes the rows of all jobs in the order of the request.
@@ -260,7 +261,7 @@ func encodeDefinition(d Definition) *pb.DescribeResponse {
 
 func decodeDescription(m *pb.DescribeResponse) (Description, error) {
 	d := Description{Definition: Definition{Name: m.Name, Version: clean(m.Version, 100), Help: cleanLines(m.Help)},
-		ExpandLimit: planner.ExpandLimit(m.ExpandLimit), Rigid: m.Rigid, Moldable: m.Moldable, Plans: !m.NoPlan, Resizes: m.Resizes}
+		ExpandLimit: planner.ExpandLimit(m.ExpandLimit), Rigid: m.Rigid, Moldable: m.Moldable, NodeSets: m.NodeSets, Plans: !m.NoPlan, Resizes: m.Resizes}
 	if !d.Plans && !d.Resizes {
 		return Description{}, errors.New("it neither plans nor resizes jobs")
 	}

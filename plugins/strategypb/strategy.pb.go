@@ -4,6 +4,7 @@
 // over a Unix socket, mutual TLS). Protocol versions, negotiated there:
 //   1  Describe, Plan
 //   2  Resize too
+//   3  node_sets in PlanRequest too
 // A host speaks all of them; a plugin may speak any.
 //
 // Times are whole seconds of one clock whose origin the host chooses; a value of
@@ -91,6 +92,62 @@ func (Type) EnumDescriptor() ([]byte, []int) {
 	return file_strategy_proto_rawDescGZIP(), []int{0}
 }
 
+// The power state of nodes.
+type Power int32
+
+const (
+	Power_POWER_ON     Power = 0 // or nothing is known
+	Power_POWER_UP     Power = 1 // powering up
+	Power_POWERED_DOWN Power = 2 // Slurm powers them up for a job, which waits for that
+	Power_POWER_DOWN   Power = 3 // powering down; of no use until they are down
+	Power_POWER_DRAIN  Power = 4 // will be powered down when no job uses them
+)
+
+// Enum value maps for Power.
+var (
+	Power_name = map[int32]string{
+		0: "POWER_ON",
+		1: "POWER_UP",
+		2: "POWERED_DOWN",
+		3: "POWER_DOWN",
+		4: "POWER_DRAIN",
+	}
+	Power_value = map[string]int32{
+		"POWER_ON":     0,
+		"POWER_UP":     1,
+		"POWERED_DOWN": 2,
+		"POWER_DOWN":   3,
+		"POWER_DRAIN":  4,
+	}
+)
+
+func (x Power) Enum() *Power {
+	p := new(Power)
+	*p = x
+	return p
+}
+
+func (x Power) String() string {
+	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
+}
+
+func (Power) Descriptor() protoreflect.EnumDescriptor {
+	return file_strategy_proto_enumTypes[1].Descriptor()
+}
+
+func (Power) Type() protoreflect.EnumType {
+	return &file_strategy_proto_enumTypes[1]
+}
+
+func (x Power) Number() protoreflect.EnumNumber {
+	return protoreflect.EnumNumber(x)
+}
+
+// Deprecated: Use Power.Descriptor instead.
+func (Power) EnumDescriptor() ([]byte, []int) {
+	return file_strategy_proto_rawDescGZIP(), []int{1}
+}
+
 type Change int32
 
 const (
@@ -133,11 +190,11 @@ func (x Change) String() string {
 }
 
 func (Change) Descriptor() protoreflect.EnumDescriptor {
-	return file_strategy_proto_enumTypes[1].Descriptor()
+	return file_strategy_proto_enumTypes[2].Descriptor()
 }
 
 func (Change) Type() protoreflect.EnumType {
-	return &file_strategy_proto_enumTypes[1]
+	return &file_strategy_proto_enumTypes[2]
 }
 
 func (x Change) Number() protoreflect.EnumNumber {
@@ -146,7 +203,7 @@ func (x Change) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use Change.Descriptor instead.
 func (Change) EnumDescriptor() ([]byte, []int) {
-	return file_strategy_proto_rawDescGZIP(), []int{1}
+	return file_strategy_proto_rawDescGZIP(), []int{2}
 }
 
 type Parameter struct {
@@ -303,7 +360,9 @@ type DescribeResponse struct {
 	Resizes bool `protobuf:"varint,8,opt,name=resizes,proto3" json:"resizes,omitempty"`
 	// It knows moldable jobs. One that does not is asked about one profile of each, which
 	// the host has chosen in the order of the list.
-	Moldable      bool `protobuf:"varint,9,opt,name=moldable,proto3" json:"moldable,omitempty"`
+	Moldable bool `protobuf:"varint,9,opt,name=moldable,proto3" json:"moldable,omitempty"`
+	// It plans by node_sets (version 3). The host sends them only to such a strategy.
+	NodeSets      bool `protobuf:"varint,10,opt,name=node_sets,json=nodeSets,proto3" json:"node_sets,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -401,6 +460,109 @@ func (x *DescribeResponse) GetMoldable() bool {
 	return false
 }
 
+func (x *DescribeResponse) GetNodeSets() bool {
+	if x != nil {
+		return x.NodeSets
+	}
+	return false
+}
+
+// Nodes that are alike.
+type NodeSet struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	Nodes uint32                 `protobuf:"varint,1,opt,name=nodes,proto3" json:"nodes,omitempty"` // how many
+	Free  uint32                 `protobuf:"varint,2,opt,name=free,proto3" json:"free,omitempty"`   // of these, that no job uses now
+	// Where they are in the network: the leaf switch and those above it, or the base block.
+	// Empty: not known.
+	Switches []string `protobuf:"bytes,3,rep,name=switches,proto3" json:"switches,omitempty"`
+	Weight   uint32   `protobuf:"varint,4,opt,name=weight,proto3" json:"weight,omitempty"` // Slurm takes nodes of less weight first
+	Features []string `protobuf:"bytes,5,rep,name=features,proto3" json:"features,omitempty"`
+	Power    Power    `protobuf:"varint,6,opt,name=power,proto3,enum=evoslurm.strategy.v1.Power" json:"power,omitempty"`
+	// If they are not up: when all of those that are free could run a job. They are among the busy nodes until then.
+	Ready         int64 `protobuf:"zigzag64,7,opt,name=ready,proto3" json:"ready,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *NodeSet) Reset() {
+	*x = NodeSet{}
+	mi := &file_strategy_proto_msgTypes[3]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *NodeSet) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*NodeSet) ProtoMessage() {}
+
+func (x *NodeSet) ProtoReflect() protoreflect.Message {
+	mi := &file_strategy_proto_msgTypes[3]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use NodeSet.ProtoReflect.Descriptor instead.
+func (*NodeSet) Descriptor() ([]byte, []int) {
+	return file_strategy_proto_rawDescGZIP(), []int{3}
+}
+
+func (x *NodeSet) GetNodes() uint32 {
+	if x != nil {
+		return x.Nodes
+	}
+	return 0
+}
+
+func (x *NodeSet) GetFree() uint32 {
+	if x != nil {
+		return x.Free
+	}
+	return 0
+}
+
+func (x *NodeSet) GetSwitches() []string {
+	if x != nil {
+		return x.Switches
+	}
+	return nil
+}
+
+func (x *NodeSet) GetWeight() uint32 {
+	if x != nil {
+		return x.Weight
+	}
+	return 0
+}
+
+func (x *NodeSet) GetFeatures() []string {
+	if x != nil {
+		return x.Features
+	}
+	return nil
+}
+
+func (x *NodeSet) GetPower() Power {
+	if x != nil {
+		return x.Power
+	}
+	return Power_POWER_ON
+}
+
+func (x *NodeSet) GetReady() int64 {
+	if x != nil {
+		return x.Ready
+	}
+	return 0
+}
+
 type PlanRequest struct {
 	state      protoimpl.MessageState `protogen:"open.v1"`
 	Parameters map[string]string      `protobuf:"bytes,1,rep,name=parameters,proto3" json:"parameters,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
@@ -429,13 +591,16 @@ type PlanRequest struct {
 	AlternativeSteps    []uint32 `protobuf:"varint,16,rep,packed,name=alternative_steps,json=alternativeSteps,proto3" json:"alternative_steps,omitempty"`
 	AlternativeDuration []int64  `protobuf:"varint,17,rep,packed,name=alternative_duration,json=alternativeDuration,proto3" json:"alternative_duration,omitempty"`
 	AlternativeNodes    []uint32 `protobuf:"varint,18,rep,packed,name=alternative_nodes,json=alternativeNodes,proto3" json:"alternative_nodes,omitempty"`
-	unknownFields       protoimpl.UnknownFields
-	sizeCache           protoimpl.SizeCache
+	// The nodes above, grouped: at most 1024 sets, each with at most 64 switches and features.
+	// A node may be in no set. Plans remain made of node counts: the host chooses the nodes.
+	NodeSets      []*NodeSet `protobuf:"bytes,19,rep,name=node_sets,json=nodeSets,proto3" json:"node_sets,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
 }
 
 func (x *PlanRequest) Reset() {
 	*x = PlanRequest{}
-	mi := &file_strategy_proto_msgTypes[3]
+	mi := &file_strategy_proto_msgTypes[4]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -447,7 +612,7 @@ func (x *PlanRequest) String() string {
 func (*PlanRequest) ProtoMessage() {}
 
 func (x *PlanRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_strategy_proto_msgTypes[3]
+	mi := &file_strategy_proto_msgTypes[4]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -460,7 +625,7 @@ func (x *PlanRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PlanRequest.ProtoReflect.Descriptor instead.
 func (*PlanRequest) Descriptor() ([]byte, []int) {
-	return file_strategy_proto_rawDescGZIP(), []int{3}
+	return file_strategy_proto_rawDescGZIP(), []int{4}
 }
 
 func (x *PlanRequest) GetParameters() map[string]string {
@@ -589,6 +754,13 @@ func (x *PlanRequest) GetAlternativeNodes() []uint32 {
 	return nil
 }
 
+func (x *PlanRequest) GetNodeSets() []*NodeSet {
+	if x != nil {
+		return x.NodeSets
+	}
+	return nil
+}
+
 type PlanResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// One row for each job, in the order of the request.
@@ -610,7 +782,7 @@ type PlanResponse struct {
 
 func (x *PlanResponse) Reset() {
 	*x = PlanResponse{}
-	mi := &file_strategy_proto_msgTypes[4]
+	mi := &file_strategy_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -622,7 +794,7 @@ func (x *PlanResponse) String() string {
 func (*PlanResponse) ProtoMessage() {}
 
 func (x *PlanResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_strategy_proto_msgTypes[4]
+	mi := &file_strategy_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -635,7 +807,7 @@ func (x *PlanResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PlanResponse.ProtoReflect.Descriptor instead.
 func (*PlanResponse) Descriptor() ([]byte, []int) {
-	return file_strategy_proto_rawDescGZIP(), []int{4}
+	return file_strategy_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *PlanResponse) GetStart() []int64 {
@@ -704,7 +876,7 @@ type ResizeRequest struct {
 
 func (x *ResizeRequest) Reset() {
 	*x = ResizeRequest{}
-	mi := &file_strategy_proto_msgTypes[5]
+	mi := &file_strategy_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -716,7 +888,7 @@ func (x *ResizeRequest) String() string {
 func (*ResizeRequest) ProtoMessage() {}
 
 func (x *ResizeRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_strategy_proto_msgTypes[5]
+	mi := &file_strategy_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -729,7 +901,7 @@ func (x *ResizeRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ResizeRequest.ProtoReflect.Descriptor instead.
 func (*ResizeRequest) Descriptor() ([]byte, []int) {
-	return file_strategy_proto_rawDescGZIP(), []int{5}
+	return file_strategy_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *ResizeRequest) GetParameters() map[string]string {
@@ -869,7 +1041,7 @@ type ResizeResponse struct {
 
 func (x *ResizeResponse) Reset() {
 	*x = ResizeResponse{}
-	mi := &file_strategy_proto_msgTypes[6]
+	mi := &file_strategy_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -881,7 +1053,7 @@ func (x *ResizeResponse) String() string {
 func (*ResizeResponse) ProtoMessage() {}
 
 func (x *ResizeResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_strategy_proto_msgTypes[6]
+	mi := &file_strategy_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -894,7 +1066,7 @@ func (x *ResizeResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ResizeResponse.ProtoReflect.Descriptor instead.
 func (*ResizeResponse) Descriptor() ([]byte, []int) {
-	return file_strategy_proto_rawDescGZIP(), []int{6}
+	return file_strategy_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *ResizeResponse) GetJobNodes() []uint32 {
@@ -923,7 +1095,7 @@ const file_strategy_proto_rawDesc = "" +
 	"parameters\x1a=\n" +
 	"\x0fParametersEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\x9d\x02\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\xba\x02\n" +
 	"\x10DescribeResponse\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x18\n" +
 	"\aversion\x18\x02 \x01(\tR\aversion\x12\x12\n" +
@@ -935,7 +1107,17 @@ const file_strategy_proto_rawDesc = "" +
 	"\x05rigid\x18\x06 \x01(\bR\x05rigid\x12\x17\n" +
 	"\ano_plan\x18\a \x01(\bR\x06noPlan\x12\x18\n" +
 	"\aresizes\x18\b \x01(\bR\aresizes\x12\x1a\n" +
-	"\bmoldable\x18\t \x01(\bR\bmoldable\"\xeb\x05\n" +
+	"\bmoldable\x18\t \x01(\bR\bmoldable\x12\x1b\n" +
+	"\tnode_sets\x18\n" +
+	" \x01(\bR\bnodeSets\"\xcc\x01\n" +
+	"\aNodeSet\x12\x14\n" +
+	"\x05nodes\x18\x01 \x01(\rR\x05nodes\x12\x12\n" +
+	"\x04free\x18\x02 \x01(\rR\x04free\x12\x1a\n" +
+	"\bswitches\x18\x03 \x03(\tR\bswitches\x12\x16\n" +
+	"\x06weight\x18\x04 \x01(\rR\x06weight\x12\x1a\n" +
+	"\bfeatures\x18\x05 \x03(\tR\bfeatures\x121\n" +
+	"\x05power\x18\x06 \x01(\x0e2\x1b.evoslurm.strategy.v1.PowerR\x05power\x12\x14\n" +
+	"\x05ready\x18\a \x01(\x12R\x05ready\"\xa7\x06\n" +
 	"\vPlanRequest\x12Q\n" +
 	"\n" +
 	"parameters\x18\x01 \x03(\v21.evoslurm.strategy.v1.PlanRequest.ParametersEntryR\n" +
@@ -963,7 +1145,8 @@ const file_strategy_proto_rawDesc = "" +
 	"jobPrefers\x12+\n" +
 	"\x11alternative_steps\x18\x10 \x03(\rR\x10alternativeSteps\x121\n" +
 	"\x14alternative_duration\x18\x11 \x03(\x03R\x13alternativeDuration\x12+\n" +
-	"\x11alternative_nodes\x18\x12 \x03(\rR\x10alternativeNodes\x1a=\n" +
+	"\x11alternative_nodes\x18\x12 \x03(\rR\x10alternativeNodes\x12:\n" +
+	"\tnode_sets\x18\x13 \x03(\v2\x1d.evoslurm.strategy.v1.NodeSetR\bnodeSets\x1a=\n" +
 	"\x0fParametersEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\x9a\x01\n" +
@@ -1009,7 +1192,14 @@ const file_strategy_proto_rawDesc = "" +
 	"\bTYPE_INT\x10\x02\x12\x0f\n" +
 	"\vTYPE_NUMBER\x10\x03\x12\x11\n" +
 	"\rTYPE_DURATION\x10\x04\x12\x0f\n" +
-	"\vTYPE_STRING\x10\x05*X\n" +
+	"\vTYPE_STRING\x10\x05*V\n" +
+	"\x05Power\x12\f\n" +
+	"\bPOWER_ON\x10\x00\x12\f\n" +
+	"\bPOWER_UP\x10\x01\x12\x10\n" +
+	"\fPOWERED_DOWN\x10\x02\x12\x0e\n" +
+	"\n" +
+	"POWER_DOWN\x10\x03\x12\x0f\n" +
+	"\vPOWER_DRAIN\x10\x04*X\n" +
 	"\x06Change\x12\x16\n" +
 	"\x12CHANGE_UNSPECIFIED\x10\x00\x12\x0f\n" +
 	"\vCHANGE_GROW\x10\x01\x12\x11\n" +
@@ -1032,40 +1222,44 @@ func file_strategy_proto_rawDescGZIP() []byte {
 	return file_strategy_proto_rawDescData
 }
 
-var file_strategy_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
-var file_strategy_proto_msgTypes = make([]protoimpl.MessageInfo, 10)
+var file_strategy_proto_enumTypes = make([]protoimpl.EnumInfo, 3)
+var file_strategy_proto_msgTypes = make([]protoimpl.MessageInfo, 11)
 var file_strategy_proto_goTypes = []any{
 	(Type)(0),                // 0: evoslurm.strategy.v1.Type
-	(Change)(0),              // 1: evoslurm.strategy.v1.Change
-	(*Parameter)(nil),        // 2: evoslurm.strategy.v1.Parameter
-	(*DescribeRequest)(nil),  // 3: evoslurm.strategy.v1.DescribeRequest
-	(*DescribeResponse)(nil), // 4: evoslurm.strategy.v1.DescribeResponse
-	(*PlanRequest)(nil),      // 5: evoslurm.strategy.v1.PlanRequest
-	(*PlanResponse)(nil),     // 6: evoslurm.strategy.v1.PlanResponse
-	(*ResizeRequest)(nil),    // 7: evoslurm.strategy.v1.ResizeRequest
-	(*ResizeResponse)(nil),   // 8: evoslurm.strategy.v1.ResizeResponse
-	nil,                      // 9: evoslurm.strategy.v1.DescribeRequest.ParametersEntry
-	nil,                      // 10: evoslurm.strategy.v1.PlanRequest.ParametersEntry
-	nil,                      // 11: evoslurm.strategy.v1.ResizeRequest.ParametersEntry
+	(Power)(0),               // 1: evoslurm.strategy.v1.Power
+	(Change)(0),              // 2: evoslurm.strategy.v1.Change
+	(*Parameter)(nil),        // 3: evoslurm.strategy.v1.Parameter
+	(*DescribeRequest)(nil),  // 4: evoslurm.strategy.v1.DescribeRequest
+	(*DescribeResponse)(nil), // 5: evoslurm.strategy.v1.DescribeResponse
+	(*NodeSet)(nil),          // 6: evoslurm.strategy.v1.NodeSet
+	(*PlanRequest)(nil),      // 7: evoslurm.strategy.v1.PlanRequest
+	(*PlanResponse)(nil),     // 8: evoslurm.strategy.v1.PlanResponse
+	(*ResizeRequest)(nil),    // 9: evoslurm.strategy.v1.ResizeRequest
+	(*ResizeResponse)(nil),   // 10: evoslurm.strategy.v1.ResizeResponse
+	nil,                      // 11: evoslurm.strategy.v1.DescribeRequest.ParametersEntry
+	nil,                      // 12: evoslurm.strategy.v1.PlanRequest.ParametersEntry
+	nil,                      // 13: evoslurm.strategy.v1.ResizeRequest.ParametersEntry
 }
 var file_strategy_proto_depIdxs = []int32{
 	0,  // 0: evoslurm.strategy.v1.Parameter.type:type_name -> evoslurm.strategy.v1.Type
-	9,  // 1: evoslurm.strategy.v1.DescribeRequest.parameters:type_name -> evoslurm.strategy.v1.DescribeRequest.ParametersEntry
-	2,  // 2: evoslurm.strategy.v1.DescribeResponse.parameters:type_name -> evoslurm.strategy.v1.Parameter
-	10, // 3: evoslurm.strategy.v1.PlanRequest.parameters:type_name -> evoslurm.strategy.v1.PlanRequest.ParametersEntry
-	11, // 4: evoslurm.strategy.v1.ResizeRequest.parameters:type_name -> evoslurm.strategy.v1.ResizeRequest.ParametersEntry
-	1,  // 5: evoslurm.strategy.v1.ResizeRequest.change:type_name -> evoslurm.strategy.v1.Change
-	3,  // 6: evoslurm.strategy.v1.Strategy.Describe:input_type -> evoslurm.strategy.v1.DescribeRequest
-	5,  // 7: evoslurm.strategy.v1.Strategy.Plan:input_type -> evoslurm.strategy.v1.PlanRequest
-	7,  // 8: evoslurm.strategy.v1.Strategy.Resize:input_type -> evoslurm.strategy.v1.ResizeRequest
-	4,  // 9: evoslurm.strategy.v1.Strategy.Describe:output_type -> evoslurm.strategy.v1.DescribeResponse
-	6,  // 10: evoslurm.strategy.v1.Strategy.Plan:output_type -> evoslurm.strategy.v1.PlanResponse
-	8,  // 11: evoslurm.strategy.v1.Strategy.Resize:output_type -> evoslurm.strategy.v1.ResizeResponse
-	9,  // [9:12] is the sub-list for method output_type
-	6,  // [6:9] is the sub-list for method input_type
-	6,  // [6:6] is the sub-list for extension type_name
-	6,  // [6:6] is the sub-list for extension extendee
-	0,  // [0:6] is the sub-list for field type_name
+	11, // 1: evoslurm.strategy.v1.DescribeRequest.parameters:type_name -> evoslurm.strategy.v1.DescribeRequest.ParametersEntry
+	3,  // 2: evoslurm.strategy.v1.DescribeResponse.parameters:type_name -> evoslurm.strategy.v1.Parameter
+	1,  // 3: evoslurm.strategy.v1.NodeSet.power:type_name -> evoslurm.strategy.v1.Power
+	12, // 4: evoslurm.strategy.v1.PlanRequest.parameters:type_name -> evoslurm.strategy.v1.PlanRequest.ParametersEntry
+	6,  // 5: evoslurm.strategy.v1.PlanRequest.node_sets:type_name -> evoslurm.strategy.v1.NodeSet
+	13, // 6: evoslurm.strategy.v1.ResizeRequest.parameters:type_name -> evoslurm.strategy.v1.ResizeRequest.ParametersEntry
+	2,  // 7: evoslurm.strategy.v1.ResizeRequest.change:type_name -> evoslurm.strategy.v1.Change
+	4,  // 8: evoslurm.strategy.v1.Strategy.Describe:input_type -> evoslurm.strategy.v1.DescribeRequest
+	7,  // 9: evoslurm.strategy.v1.Strategy.Plan:input_type -> evoslurm.strategy.v1.PlanRequest
+	9,  // 10: evoslurm.strategy.v1.Strategy.Resize:input_type -> evoslurm.strategy.v1.ResizeRequest
+	5,  // 11: evoslurm.strategy.v1.Strategy.Describe:output_type -> evoslurm.strategy.v1.DescribeResponse
+	8,  // 12: evoslurm.strategy.v1.Strategy.Plan:output_type -> evoslurm.strategy.v1.PlanResponse
+	10, // 13: evoslurm.strategy.v1.Strategy.Resize:output_type -> evoslurm.strategy.v1.ResizeResponse
+	11, // [11:14] is the sub-list for method output_type
+	8,  // [8:11] is the sub-list for method input_type
+	8,  // [8:8] is the sub-list for extension type_name
+	8,  // [8:8] is the sub-list for extension extendee
+	0,  // [0:8] is the sub-list for field type_name
 }
 
 func init() { file_strategy_proto_init() }
@@ -1078,8 +1272,8 @@ func file_strategy_proto_init() {
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_strategy_proto_rawDesc), len(file_strategy_proto_rawDesc)),
-			NumEnums:      2,
-			NumMessages:   10,
+			NumEnums:      3,
+			NumMessages:   11,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

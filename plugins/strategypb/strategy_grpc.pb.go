@@ -4,6 +4,7 @@
 // over a Unix socket, mutual TLS). Protocol versions, negotiated there:
 //   1  Describe, Plan
 //   2  Resize too
+//   3  node_sets in PlanRequest too
 // A host speaks all of them; a plugin may speak any.
 //
 // Times are whole seconds of one clock whose origin the host chooses; a value of

@@ -52,6 +52,7 @@ var planning = []Case{
 	{"pinned jobs stay", pinnedStay},
 	{"infeasible jobs", infeasibleJobs},
 	{"moldable jobs", moldableJobs},
+	{"sets of nodes", nodeSets},
 	{"extreme values", extremes},
 	{"the same again", deterministic},
 	{"several requests in a call", severalRequests},
@@ -273,6 +274,39 @@ func moldableJobs(r *run) error {
 			}
 		}
 		if _, err := r.planned(nil, q); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// nodeSets checks that a strategy plans validly, and the same again, whatever it knows about the nodes.
+func nodeSets(r *run) error {
+	set, err := r.unhurried()
+	if err != nil {
+		return err
+	}
+	rnd := rand.New(rand.NewPCG(11, 11))
+	for range 20 {
+		q := queue(rnd, 12)
+		for left := q.Nodes - rnd.IntN(q.Nodes); left > 0; {
+			s := planner.NodeSet{Nodes: 1 + rnd.IntN(left), Weight: rnd.IntN(3), Power: planner.Power(rnd.IntN(5))}
+			s.Free, s.Ready = rnd.IntN(s.Nodes+1), q.Now+rnd.Int64N(600)
+			if rnd.IntN(2) == 0 {
+				s.Switches, s.Features = []string{"leaf" + strconv.Itoa(rnd.IntN(9)), "top"}, []string{"rack", "été"}
+			}
+			left -= s.Nodes
+			q.Sets = append(q.Sets, s)
+		}
+		first, err := r.planned(set, q)
+		if err != nil {
+			return err
+		}
+		again, err := r.planned(set, q)
+		if err == nil && !reflect.DeepEqual(first, again) {
+			err = errors.New("the same request got another answer the second time")
+		}
+		if err != nil {
 			return err
 		}
 	}

@@ -19,7 +19,8 @@ type Cycle struct {
 	// Jobs is how many evolving jobs the cycle has given a plan, for the event log.
 	Jobs int
 
-	pinned  []planner.Placement // the running jobs of the pool that is planned next
+	pinned  []planner.Placement      // the running jobs of the pool that is planned next
+	sets    func() []planner.NodeSet // of that pool's nodes; nil: not known
 	manager *Manager
 	chosen  *selection
 	process *process
@@ -121,6 +122,9 @@ func (c *Cycle) ExpandLimit() planner.ExpandLimit {
 // Pin says which running jobs the pool has that is planned next.
 func (c *Cycle) Pin(running []planner.Placement) { c.pinned = running }
 
+// Sort says how to group the nodes of the pool that is planned next. It implements msg.SetPlanner.
+func (c *Cycle) Sort(sets func() []planner.NodeSet) { c.sets = sets }
+
 // Rigid reports whether the plan just made is one without evolution.
 func (c *Cycle) Rigid() bool {
 	if s := c.strategy(); s != nil {
@@ -166,6 +170,9 @@ func (c *Cycle) PlanPartly(p planner.Problem) (planner.Schedule, map[int]string,
 	c.asked = true
 	r := sdk.Request{Problem: p, Pinned: c.pinned}
 	if c.strategy() == nil {
+		if c.sets != nil && c.process.description.NodeSets {
+			r.Sets = c.sets()
+		}
 		a, err := c.ask(r)
 		if err == nil || c.trial {
 			return a.Schedule, a.Unfit, err

@@ -41,7 +41,7 @@ func TestMain(m *testing.M) {
 			return 1
 		}
 		bin = dir
-		for _, args := range [][]string{{"-o", dir, "./internal/evil", "./internal/mean", "../../../plugins/cmd/klein", "../../../plugins/cmd/rigid", "../../../plugins/cmd/gain"},
+		for _, args := range [][]string{{"-o", dir, "./internal/evil", "./internal/mean", "../../../plugins/cmd/klein", "../../../plugins/cmd/rigid", "../../../plugins/cmd/gain", "../../../plugins/cmd/awake", "../../../plugins/strategy/internal/old"},
 			{"-o", dir + "/evil-2", "-ldflags=-X main.version=2", "./internal/evil"}} {
 			if out, err := exec.Command("go", append([]string{"build"}, args...)...).CombinedOutput(); err != nil {
 				fmt.Fprintf(os.Stderr, "build: %v\n%s", err, out)
@@ -543,7 +543,7 @@ func TestSwap(t *testing.T) {
 		t.Error(err)
 	}
 	s := r.strategy("klein")
-	if !s.InUse || s.By != "tester" || s.Kind != "plugin" || s.Plans != 1 || s.Parameters[0].Value != "1" || s.Parameters[0].Default != "2" || s.Protocol != 2 {
+	if !s.InUse || s.By != "tester" || s.Kind != "plugin" || s.Plans != 1 || s.Parameters[0].Value != "1" || s.Parameters[0].Default != "2" || s.Protocol != 3 {
 		t.Errorf("listed as %+v", s)
 	}
 	if events := r.Events(); !happened(events, "strategy", "from:noX") || !happened(events, "strategy", "to:klein") || !happened(events, "strategy", "by:tester") {

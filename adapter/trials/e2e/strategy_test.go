@@ -55,7 +55,7 @@ func TestStrategyCommands(t *testing.T) {
 	id := s.submit("--profile=1@5m,3@5m", "--wrap", "sleep 600")
 	s.eventually("the job runs", func() bool { return s.job(id).State == "running" })
 	expect(root("list"), "STRATEGY", "noX*", "in use", "asap", "plugin", "rigid", "built in")
-	expect(root("use", "klein", "--set", "expand_limit=1.5"), "klein (plugin, version 1)", "in use", "by root", "expand_limit=1.5", "default 2", "SHA-256", "Protocol: 2")
+	expect(root("use", "klein", "--set", "expand_limit=1.5"), "klein (plugin, version 1)", "in use", "by root", "expand_limit=1.5", "default 2", "SHA-256", "Protocol: 3")
 	expect(root("use", "asap"), "asap (plugin", "Protocol: 1")
 	expect(root("use", "nonsense"), "failed", "there is no strategy")
 	expect(root("use", "klein", "--set", "expand_limit=0"), "failed", "want 1 or more")

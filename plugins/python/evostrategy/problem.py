@@ -62,6 +62,22 @@ class Unfit:
     reason: str = "there is no time at which its nodes are free for long enough"
 
 
+POWER_ON, POWER_UP, POWERED_DOWN, POWER_DOWN, POWER_DRAIN = range(5)
+
+
+@dataclass(frozen=True)
+class NodeSet:
+    """Nodes that are alike."""
+
+    nodes: int
+    free: int  # of these, the nodes that no job uses now
+    switches: tuple  # from the leaf switch or base block upwards; empty: none is known
+    weight: int  # Slurm takes nodes of less weight first
+    features: tuple
+    power: int  # POWER_ON, POWER_UP (powering up), POWERED_DOWN, POWER_DOWN (powering down), or POWER_DRAIN (soon)
+    ready: int = 0  # of nodes that are not up: when the free ones could run a job; they are busy until then
+
+
 @dataclass
 class Request:
     """What is planned."""
@@ -72,6 +88,7 @@ class Request:
     busy: list  # of (start, duration, nodes); pinned jobs are part of it
     jobs: list  # of Job, most urgent first
     pinned: list = field(default_factory=list)  # of (start, steps): jobs that run
+    sets: list = field(default_factory=list)  # of NodeSet, for a strategy with node_sets; a node may be in none
 
 
 GROW, SHRINK, BALANCE = 1, 2, 3
@@ -173,6 +190,7 @@ class Strategy:
     help = ""
     parameters = ()  # of Parameter
     moldable = False  # plan() chooses among jobs' alternatives; else they are settled before
+    node_sets = False  # plan() uses request.sets
 
     def expand_limit(self, values):
         """The limit of jobs that have none of their own; 0: the site's."""

@@ -18,10 +18,10 @@ from cryptography.hazmat.primitives.asymmetric import ec
 import grpc
 
 from . import strategy_pb2 as pb
-from .problem import Job, MalleableJob, Request, ResizeRequest, Strategy, Unfit
+from .problem import Job, MalleableJob, NodeSet, Request, ResizeRequest, Strategy, Unfit
 
 CORE_PROTOCOL = 1  # go-plugin's
-PLAN_ONLY, WITH_RESIZE = 1, 2  # versions of the contract
+PLAN_ONLY, WITH_RESIZE, WITH_SETS = 1, 2, 3  # versions of the contract
 COOKIE, COOKIE_VALUE = "EVOSLURM_STRATEGY", "evoslurm.strategy"
 SERVICE = "evoslurm.strategy.v1.Strategy"
 TYPES = {bool: pb.TYPE_BOOL, int: pb.TYPE_INT, float: pb.TYPE_NUMBER, str: pb.TYPE_STRING}
@@ -38,6 +38,8 @@ def serve(strategy):
                  f"strategies, then: evosctl strategy reload; evosctl strategy use {strategy.name}\n\n{strategy.help}")
     versions = os.environ.get("PLUGIN_PROTOCOL_VERSIONS", str(PLAN_ONLY)).split(",")
     protocol = WITH_RESIZE if _resizes(strategy) and (str(WITH_RESIZE) in versions or not _plans(strategy)) else PLAN_ONLY
+    if strategy.node_sets and str(WITH_SETS) in versions:
+        protocol = WITH_SETS
     if str(protocol) not in versions:
         sys.exit(f"the sidecar speaks protocol versions {versions}, this strategy {protocol}")
     handshake = os.fdopen(os.dup(1), "w")
@@ -167,7 +169,7 @@ def _handlers(strategy, desk):
         values = _values(strategy, message.parameters)
         d = pb.DescribeResponse(name=strategy.name, version=strategy.version, help=strategy.help,
                                 expand_limit=strategy.expand_limit(values), no_plan=not _plans(strategy), resizes=_resizes(strategy),
-                                moldable=strategy.moldable)
+                                moldable=strategy.moldable, node_sets=strategy.node_sets)
         for p in strategy.parameters:
             d.parameters.append(pb.Parameter(name=p.name, type=TYPES[type(p.default)], default=_text(p.default), help=p.help,
                                              min=_text(p.min), max=_text(p.max), choices=p.choices))
@@ -251,7 +253,8 @@ def _values(strategy, given):
 def _decode(m):
     """The request, and for every row whether it is pinned."""
     request = Request(nodes=m.nodes, now=m.now, deadline=m.deadline_ms / 1000,
-                      busy=list(zip(m.busy_start, m.busy_duration, m.busy_nodes)), jobs=[])
+                      busy=list(zip(m.busy_start, m.busy_duration, m.busy_nodes)), jobs=[],
+                      sets=[NodeSet(s.nodes, s.free, tuple(s.switches), s.weight, tuple(s.features), s.power, s.ready) for s in m.node_sets])
     pinned = list(m.job_pinned) or [False] * len(m.job_start)
     counts = list(m.job_alternatives) or [0] * len(m.job_start)
     prefers = list(m.job_prefers) or [0] * len(m.job_start)

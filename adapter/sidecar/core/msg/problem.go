@@ -51,6 +51,7 @@ type ProblemJob struct {
 // Place holds nodes on which a batch may be planned.
 type Place struct {
 	Nodes     []int
+	Kinds     *Kinds             // of the cluster's nodes
 	Pool      planner.Pool       // without what is busy
 	Outside   []planner.NodeBusy // when the jobs' own reservation does not have the nodes
 	Untouched []int              // positions of the nodes on which no job yields, if jobs on others do
@@ -291,6 +292,9 @@ func (b *ProblemBatch) fit(o *Occupancy, at *Place, from, to int, with Planner) 
 			}
 		}
 		with.Pin(at.Pinned)
+		if s, ok := with.(SetPlanner); ok && at.Kinds != nil {
+			s.Sort(at.Kinds.Among(at.Nodes, &pool))
+		}
 		if len(b.Places) > 1 || to-from < len(b.Jobs) || o.Preemption != nil {
 			return pool.Plan(with)
 		}

@@ -8,6 +8,11 @@ import (
 
 // planAll plans the queue of a bench, as if only nodes that are not usable and running stock jobs were in the way.
 func planAll(b *statetest.Bench) {
+	TakePlans(b.Core, problemOf(b).Plan(statetest.NoX()))
+}
+
+// problemOf returns the queue as it is.
+func problemOf(b *statetest.Bench) *msg.Problem {
 	now := b.Seen.Taken.Unix()
 	o := msg.NewOccupancy(len(b.Seen.Nodes), now)
 	slurm.AddNodes(b.Core, o, b.Seen)
@@ -17,5 +22,5 @@ func planAll(b *statetest.Bench) {
 			o.Add(b.Seen.Index[name], now, slurm.Releases(b.Core, r, now))
 		}
 	}
-	TakePlans(b.Core, ProblemOf(b.Core, b.Seen, o, Candidates(b.Core, b.Seen, now)).Plan(statetest.NoX()))
+	return ProblemOf(b.Core, b.Seen, o, Candidates(b.Core, b.Seen, now))
 }

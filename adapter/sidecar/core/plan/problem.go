@@ -26,8 +26,12 @@ func ProblemOf(c *state.Core, s *state.Snapshot, o *msg.Occupancy, list []slurm.
 	for _, j := range c.Active {
 		p.Steps += len(j.Plan)
 	}
+	kinds := slurm.Kinds(c, s)
 	for i, b := range Batches(s, list) {
 		p.Batches = append(p.Batches, ProblemBatch(c, s, p.Occupied, b))
+		for k := range p.Batches[i].Places {
+			p.Batches[i].Places[k].Kinds = kinds
+		}
 		if i < len(c.Last) {
 			p.Batches[i].Last, p.Batches[i].Was = c.Last[i], c.Made[i]
 		}

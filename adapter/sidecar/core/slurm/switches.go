@@ -46,6 +46,15 @@ func SwitchesOf(c *state.Core, s *state.Snapshot, pool []int) *planner.Switches 
 	return here
 }
 
+// Kinds returns what tells the cluster's nodes from each other, for strategies that plan by it.
+func Kinds(c *state.Core, s *state.Snapshot) *msg.Kinds {
+	k := &msg.Kinds{Nodes: s.Nodes, Switches: allSwitches(c.Topology, s), Names: make([]string, len(c.Topology.Switches))}
+	for i, sw := range c.Topology.Switches {
+		k.Names[i] = sw.Name
+	}
+	return k
+}
+
 // NearFirst sorts free nodes for a job that has some: first those on leaf switches that it has, then those on the leaf
 // switches with the most of them.
 func NearFirst(c *state.Core, s *state.Snapshot, has, names []string) {
