@@ -83,7 +83,7 @@ func IsSteady(s Strategy) bool {
 
 // holds reports whether last's plan is valid for the pool `by` seconds later.
 func (l *Last) holds(p Pool, by int64) bool {
-	if p.Nodes != l.Pool.Nodes || !p.Switches.equal(l.Pool.Switches) || len(p.Jobs) != len(l.Pool.Jobs) {
+	if p.Nodes != l.Pool.Nodes || !p.Switches.equal(l.Pool.Switches) || len(p.Jobs) != len(l.Pool.Jobs) || !sameBusy(p.Busy, l.Pool.Busy, by) {
 		return false
 	}
 	soonest := l.soonest()
@@ -94,7 +94,7 @@ func (l *Last) holds(p Pool, by int64) bool {
 			return false
 		}
 	}
-	return sameBusy(p.Busy, l.Pool.Busy, by)
+	return true
 }
 
 // has reports whether all these nodes are planned for a job. It remembers the list, which is

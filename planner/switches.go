@@ -3,6 +3,7 @@ package planner
 import (
 	"cmp"
 	"errors"
+	"math/bits"
 	"slices"
 
 	"github.com/evoslurm/evoslurm/planner/internal/exact"
@@ -115,8 +116,7 @@ func (job PoolJob) freeUntil(start, at int64, step int, brings bool) int64 {
 // nearness has a mapper choose nodes on few leaf switches.
 type nearness struct {
 	*Switches
-	nodes   [][]int // per leaf
-	until   int64   // later boundaries ignore the switches
+	until   int64 // later boundaries ignore the switches
 	allowed func(e boundary, n int) bool
 
 	// Scratch of one boundary.
@@ -127,12 +127,7 @@ type nearness struct {
 }
 
 func newNearness(s *Switches) *nearness {
-	n := &nearness{Switches: s, nodes: make([][]int, len(s.Above)), until: Forever,
-		free: make([][]candidate, len(s.Above)), most: make([]int, len(s.Above)), has: make([]bool, len(s.Above))}
-	for node, leaf := range s.Leaf {
-		n.nodes[leaf] = append(n.nodes[leaf], node)
-	}
-	return n
+	return &nearness{Switches: s, until: Forever, free: make([][]candidate, len(s.Above)), most: make([]int, len(s.Above)), has: make([]bool, len(s.Above))}
 }
 
 // nearest chooses free nodes, one for each release (descending): on the leaves that the job has, then on the fewest
@@ -182,18 +177,24 @@ func (m *mapper) spread(e boundary, open []int64) {
 	if m.driver[e.job] == Lowest {
 		from = open[0] // any may become the driver, which stays to the end
 	}
-	for leaf, nodes := range n.nodes {
+	for leaf := range n.free {
 		n.free[leaf] = n.free[leaf][:0]
-		for _, node := range nodes {
-			if m.nodes.awake.has(node) && m.nodes.until[node] >= from && n.allowed(e, node) {
-				c := candidate{node, m.nodes.until[node], 1}
-				if _, found := slices.BinarySearch(wish, node); found {
-					c.rank = 0
-				}
-				n.free[leaf] = append(n.free[leaf], c)
+	}
+	for w, word := range m.nodes.awake {
+		for ; word != 0; word &= word - 1 {
+			node := w*64 + bits.TrailingZeros64(word)
+			if m.nodes.until[node] < from || !n.allowed(e, node) {
+				continue
 			}
+			c := candidate{node, m.nodes.until[node], 1}
+			if _, found := slices.BinarySearch(wish, node); found {
+				c.rank = 0
+			}
+			n.free[n.Leaf[node]] = append(n.free[n.Leaf[node]], c)
 		}
-		slices.SortFunc(n.free[leaf], n.order)
+	}
+	for _, list := range n.free {
+		slices.SortFunc(list, n.order)
 	}
 }
 
