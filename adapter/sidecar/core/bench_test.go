@@ -92,6 +92,7 @@ func BenchmarkPlan(b *testing.B) {
 			}
 			c.SavePlans()
 			c.Effects = nil
+			before := processorTime()
 			for i := 0; b.Loop(); i++ {
 				if s.Taken = s.Taken.Add(time.Second); happens != nil {
 					happens(s, i)
@@ -99,6 +100,7 @@ func BenchmarkPlan(b *testing.B) {
 				}
 				planNow(c, s)
 			}
+			b.ReportMetric(float64((processorTime()-before).Microseconds())/1000/float64(b.N), "cpu-ms/op")
 		})
 	}
 }

@@ -320,6 +320,9 @@ func sameNodes(a, b []int) bool {
 
 // overlap reports whether two ascending lists share a member.
 func overlap(a, b []int) bool {
+	if len(a) == 0 || len(b) == 0 || a[len(a)-1] < b[0] || b[len(b)-1] < a[0] {
+		return false
+	}
 	for len(a) > 0 && len(b) > 0 {
 		switch {
 		case a[0] < b[0]:
