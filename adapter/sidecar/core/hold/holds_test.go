@@ -71,7 +71,7 @@ func TestHoldsOutlastPolls(t *testing.T) {
 	j := b.Evolving(1, 1, "1@10m,3@10m", time.Hour)
 	b.Runs(j, "n1")
 	b.Plans(j, "0-600 n1", "600-1200 n[1-3]")
-	for _, c := range []struct{ pause, beyond time.Duration }{{0, time.Minute}, {5 * time.Second, time.Minute}, {time.Minute, 3 * time.Minute}, {10 * time.Minute, 11 * time.Minute}} {
+	for _, c := range []struct{ pause, beyond time.Duration }{{0, time.Minute}, {5 * time.Second, time.Minute}, {time.Minute, 3 * time.Minute}, {10 * time.Minute, 33 * time.Minute}} {
 		b.Pace.Pause = c.pause
 		all := HoldsOf(b.Core, j, b.Now.Unix())
 		if len(all) != 1 || all[0].End != j.Plan[1].End+int64(c.beyond/time.Second) {

@@ -23,9 +23,8 @@ const (
 	FastFor = 10 * time.Second
 	// urgency is how many times sooner than a routine poll an urgent one may come. Later polls make up for it.
 	urgency = 10
-	// MostPause bounds the time between two polls. A slurmctld that needs more than six seconds for a poll spends more
-	// than its share.
-	MostPause = 10 * time.Minute
+	// MostPause bounds the time between two polls. By default (1 %), polls keep to their share up to a cost of 36 s.
+	MostPause = time.Hour
 	// leastCredit is how much time urgent polls may at least use in advance.
 	leastCredit = 10 * time.Second
 	// longPause is a time between two polls from which on users notice it, and holds last longer.

@@ -24,7 +24,8 @@ func TestSpare(t *testing.T) {
 		{100 * ms, 2 * time.Second},
 		{10 * time.Second, 2 * time.Second}, {10 * time.Second, 2 * time.Second}, {10 * time.Second, 2 * time.Second},
 		{10 * time.Second, 200 * time.Second}, {time.Minute, 200 * time.Second}, {time.Minute, 200 * time.Second}, {time.Minute, 200 * time.Second},
-		{time.Minute, MostPause},
+		{time.Minute, 20 * time.Minute}, {4 * time.Minute, 20 * time.Minute}, {4 * time.Minute, 20 * time.Minute}, {4 * time.Minute, 20 * time.Minute},
+		{4 * time.Minute, MostPause},
 	} {
 		Spare(&p, &msg.Observation{Commands: commands, CPU: c.cost + commands*bare}, share, time.Second)
 		if p.Pause != c.pause || p.Gated != (c.pause > time.Second) {
@@ -114,11 +115,41 @@ func TestUrgentPolls(t *testing.T) {
 	}
 }
 
+// TestShareHolds checks that polls take at most their share of any time, even if each keeps slurmctld busy for half a minute,
+// and however much is urgent. Only the first polls come before their cost is believed.
+func TestShareHolds(t *testing.T) {
+	const share = 0.01
+	for _, cost := range []time.Duration{30 * ms, 2 * time.Second, 6 * time.Second, 30 * time.Second, 36 * time.Second} {
+		for _, urgent := range []bool{false, true} {
+			p, begun := state.Pace{Bare: ms, Urgent: urgent}, time.Unix(1_800_000_000, 0)
+			p.Ended = begun
+			spent, first := time.Duration(0), time.Time{}
+			for i := range 200 {
+				at := next(&p, p.Ended.Add(time.Second))
+				if indebted(&p, at); i == state.PollsCompared {
+					first = at
+				}
+				p.Ended = at.Add(cost)
+				if Spare(&p, &msg.Observation{CPU: cost}, share, time.Second); i < state.PollsCompared {
+					continue
+				}
+				spent += cost
+				if most := share * float64(p.Ended.Add(p.Pause).Sub(first)+credit(&p)); float64(spent) > most {
+					t.Fatalf("polls of %v (urgent: %v): the first %d took %v, at most %v is their share", cost, urgent, i-state.PollsCompared+1, spent, time.Duration(most))
+				}
+			}
+			if got := Share(&p, time.Second); got > share {
+				t.Errorf("polls of %v: a share of %v", cost, got)
+			}
+		}
+	}
+}
+
 // TestHoldsOn checks that holds last until the next poll can have come, and that their ends seldom change.
 func TestHoldsOn(t *testing.T) {
 	for _, c := range []struct{ pause, want time.Duration }{
 		{0, 0}, {10 * time.Second, 0}, {11 * time.Second, time.Minute}, {40 * time.Second, time.Minute}, {41 * time.Second, 2 * time.Minute},
-		{2 * time.Minute, 4 * time.Minute}, {3 * time.Minute, 8 * time.Minute}, {MostPause, MostPause},
+		{2 * time.Minute, 4 * time.Minute}, {3 * time.Minute, 8 * time.Minute}, {10 * time.Minute, 32 * time.Minute}, {MostPause, MostPause},
 	} {
 		p := state.Pace{Pause: c.pause}
 		if got := HoldsOn(&p); got != c.want || got+time.Minute < Apart(&p) {
