@@ -17,6 +17,9 @@ func TestPlanAgain(t *testing.T) {
 	still, spared := 0, 0
 	rapid.Check(t, func(t *rapid.T) {
 		p := Pool{Nodes: rapid.IntRange(2, 12).Draw(t, "nodes")}
+		if rapid.Bool().Draw(t, "switches") {
+			p.Switches = drawSwitches(t, p.Nodes)
+		}
 		node, second := rapid.IntRange(0, p.Nodes-1), rapid.Int64Range(0, 60)
 		busy := func() NodeBusy {
 			start := second.Draw(t, "start")
@@ -39,7 +42,7 @@ func TestPlanAgain(t *testing.T) {
 			var got []Planned
 			var err error
 			got, last, err = p.PlanAgain(s, origin, last)
-			want, rounds, wantErr := p.plan(s, mapRounds)
+			want, rounds, wantErr := p.planSteady(s)
 			stays := was != nil && last == was
 			if was != nil && !was.Drifts {
 				still++
@@ -68,7 +71,7 @@ func TestPlanAgain(t *testing.T) {
 			// sometimes something happens.
 			by := rapid.Int64Range(0, 4).Draw(t, "seconds")
 			origin += by
-			next := Pool{Nodes: p.Nodes}
+			next := Pool{Nodes: p.Nodes, Switches: p.Switches}
 			for _, b := range p.Busy {
 				if b.Start, b.End = max(b.Start-by, 0), b.End-by; b.End > 0 {
 					next.Busy = append(next.Busy, b)
