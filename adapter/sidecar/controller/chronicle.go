@@ -95,7 +95,7 @@ var eventTexts = map[string]string{
 	"suspended":            "suspended by Slurm in step {step}",
 	"resumed":              "resumed in step {step}, after {seconds} s",
 	"lapsed":               "[step {step} lasts too long: the holds of the coming ones are given up][{by} has cancelled the holds of the steps after {after}: they are planned again when it ends][job {for}, which began before it, is planned first: the holds of the steps after {in} are given up][a stock job would have started later because of its holds than its budget of {budget} s allows: the holds from step {before} on are given up]",
-	"given up":             "growth to {nodes} nodes given up after {failures} failures: {error}",
+	"given up":             "growth to {nodes} nodes given up after {failures} failures: {error}[; the profile is {profile} again]",
 	"changed":              "{asked}: the profile is {to}[; {suppressed} more before it]",
 	"change refused":       "{asked}: refused: {why}[; {suppressed} more before it]",
 	"offered":              "offered {nodes} nodes for {seconds} s: {list}",

@@ -122,7 +122,7 @@ var clockCompared = reasons(map[string]string{
 	"it sets times when something has happened": `act.bring act.ExpanderLimit adopt.Recovered follow.notConfigured follow.recordAllocation slurm.LearnEpilogs refit.refitted hold.createHold
 		state.AgesFrom slurm.WatchPriorities slurm.Explain slurm.RulesSince state.NotInFuture follow.startedAt`,
 	"Slurm removes reservations that are over":                         "act.LongestLimit",
-	"an action has failed":                                             "act.mayGiveUp follow.MayLeave follow.GrowthFailed",
+	"an action has failed":                                             "act.mayGiveUp follow.MayLeave follow.GrowthFailed state.UndoGrowth",
 	"a call waits for the answer":                                      `refit.FitSafely refit.fitStrictly change.readyToChange change.passed view.promises change.inTheWay`,
 	"it says when to poll or to be called":                             `act.awaitNodes pace.StartPolls`,
 	"a poll is older than a change":                                    `hold.TakeReservations hold.Confirmed`,

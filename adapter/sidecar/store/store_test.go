@@ -49,6 +49,7 @@ func TestJobsSurviveReopening(t *testing.T) {
 	job.AimSince, job.AimStart = 1_800_000_000, 1_800_000_300
 	job.Malleable = &row.Malleable{Max: []int{8, 5}, Sizes: 3}
 	job.Components = []row.Component{{Name: "ocean", Sizes: []int{2, 1}, Nodes: []string{"n1", "n2"}}, {Name: "atm", Sizes: []int{0, 4}}}
+	job.Growing = &row.Growing{Profile: job.Profile, Max: []int{8, 5}, Postpones: []row.Postponed{{Job: 8, Seconds: 60, Nodes: 2, Would: 1_800_000_000}}}
 	job.State, job.Step, job.Guess, job.BatchHost, job.HeldIdle = Waiting, 1, 1, "n1", 4_000_000_000
 	job.Started, job.StepStarted, job.StepEnded = time.Unix(10, 0), time.Unix(11, 0), time.Unix(12, 0)
 	job.Changes = []row.Change{{ID: "a", Step: 1}, {ID: "b", Open: true}}

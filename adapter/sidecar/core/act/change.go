@@ -14,7 +14,9 @@ import (
 
 // undoChange undoes a change that Slurm refused.
 func undoChange(c *state.Core, j *state.Job, why error) {
-	follow.GrowthFailed(c, j)
+	if j.Undo.Job.Growing == nil { // else the change was made while a growth is under way, which goes on
+		follow.GrowthFailed(c, j)
+	}
 	was := j.UndoChange()
 	state.SetMode(c, j)
 	refit.ChangeProfile(c, j)

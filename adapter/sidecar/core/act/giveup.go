@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/adopt"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/follow"
@@ -20,21 +21,39 @@ func mayGiveUp(c *state.Core, j *state.Job, to int, err error) {
 		return
 	}
 	text := fmt.Sprintf("the growth to %d nodes was given up: %v", to, err)
-	c.Event(j, "given up", map[string]any{"nodes": to, "failures": j.Failures, "error": err.Error()})
+	again := &state.KeptBack{Text: text + "; it is tried again when the job's script calls evosctl next", GivenUp: true}
+	detail := map[string]any{"nodes": to, "failures": j.Failures, "error": err.Error()}
+	onDemand := j.State == row.Waiting && j.Growing != nil
+	if onDemand {
+		again, detail["profile"] = nil, j.Growing.Profile.String()
+	}
+	c.Event(j, "given up", detail)
 	c.LogJob(j).WithError(err).Warn("giving up a growth: the job keeps its nodes")
 	if len(j.Expanders) > 0 && adopt.CancelBeside(c, "an expander", j.Expanders...) {
 		j.ExpandedBy(nil)
 	}
-	j.KeepBack(&state.KeptBack{Text: text + "; it is tried again when the job's script calls evosctl next", GivenUp: true})
+	j.KeepBack(again)
 	j.Succeeded()
 	if j.State != row.Waiting {
 		return // it only replaced lost nodes: no call waits
 	}
 	j.StayInStep()
-	follow.GrowthFailed(c, j)
+	if onDemand {
+		undoGrowth(c, j)
+		text += fmt.Sprintf("; step %d lasts until %s again", j.Step, state.ClockText(c, time.Unix(j.Expected(), 0)))
+	}
 	c.Save(j)
 	j.Deny(text, !waitedFor(c, j)) // waiting calls report it
 	refit.Notify(c, j)
+}
+
+// undoGrowth gives a job back the profile, and waiting jobs the time, that its failed growth on demand took.
+func undoGrowth(c *state.Core, j *state.Job) {
+	j.UndoGrowth(c.Now)
+	follow.GrowthFailed(c, j)
+	refit.ChangeProfile(c, j)
+	c.StorePlan(j, nil) // no part of it applies
+	refit.Refit(c, c.Snapshot, j, c.Now.Unix(), "its growth was given up")
 }
 
 // waitedFor reports whether a call waits for a change of the job.

@@ -133,7 +133,7 @@ func postponed(c *state.Core, s *state.Snapshot, j *state.Job, t *state.Target) 
 		return fmt.Sprintf("with it, %s would start %v later, and growths may make it %v later (grow_delay)", name, time.Duration(w.Seconds)*time.Second, time.Duration(left)*time.Second)
 	}
 	for _, w := range jobs {
-		one := msg.Postponed{Job: w.Record.ID, Seconds: w.Seconds, Nodes: w.Profile[0].Nodes, Would: w.Would}
+		one := row.Postponed{Job: uint32(w.Record.ID), Seconds: w.Seconds, Nodes: w.Profile[0].Nodes, Would: w.Would}
 		t.Later, taken = append(t.Later, one), taken+one.Seconds*int64(one.Nodes)
 	}
 	if left := shareLeft(c, s, j.UID); taken > left {
@@ -143,18 +143,18 @@ func postponed(c *state.Core, s *state.Snapshot, j *state.Job, t *state.Target) 
 }
 
 // bookGrowth books what a growth takes from waiting jobs.
-func bookGrowth(c *state.Core, j *state.Job, all []msg.Postponed) {
+func bookGrowth(c *state.Core, j *state.Job, all []row.Postponed) {
 	if len(all) == 0 {
 		return
 	}
 	taken := int64(0)
 	for _, one := range all {
-		r := c.Snapshot.ByID[one.Job]
+		r := c.Snapshot.ByID[slurmctl.JobID(one.Job)]
 		if r == nil {
 			continue
 		}
 		taken += one.Seconds * int64(one.Nodes)
-		addTo(c, row.GrowDelayOf{ID: uint32(one.Job)}, c.Wall(r.SubmitTime), c.Wall(r.SubmitTime), one.Seconds)
+		addTo(c, row.GrowDelayOf{ID: one.Job}, c.Wall(r.SubmitTime), c.Wall(r.SubmitTime), one.Seconds)
 	}
 	of := row.GrowDelayOf{User: true, ID: j.UID}
 	since := c.Delays.Grown[of].Since

@@ -124,7 +124,7 @@ func TestPostponedBooks(t *testing.T) {
 	b.Config.GrowDelay = 10 * time.Minute
 	shows("[] []")
 	for i, want := range []string{"[false 9: 100 true 1000: 600]", "[false 9: 200 true 1000: 1200]"} {
-		bookGrowth(b.Core, j, []msg.Postponed{{Job: 9, Seconds: 100, Nodes: 6}})
+		bookGrowth(b.Core, j, []row.Postponed{{Job: 9, Seconds: 100, Nodes: 6}})
 		if got := fmt.Sprint(saved()); got != want {
 			t.Errorf("growth %d: %s, want %s", i+1, got, want)
 		}

@@ -10,14 +10,17 @@ import (
 // GrowthFailed gives back what a growth on demand that will not come took from waiting jobs, except the time for which
 // they have already waited because of it.
 func GrowthFailed(c *state.Core, j *state.Job) {
+	if j.Growing == nil {
+		return
+	}
 	taken := int64(0)
-	for _, one := range j.Postpones {
-		r := c.Snapshot.ByID[one.Job]
+	for _, one := range j.Growing.Postpones {
+		r := c.Snapshot.ByID[slurmctl.JobID(one.Job)]
 		if r == nil || r.State != slurmctl.Pending {
 			continue // the row of a job that no longer waits is forgotten
 		}
 		back := one.Seconds - min(max(c.Now.Unix()-one.Would, 0), one.Seconds)
-		of := row.GrowDelayOf{ID: uint32(one.Job)}
+		of := row.GrowDelayOf{ID: one.Job}
 		if back > 0 && c.Wall(r.SubmitTime).Equal(c.Delays.Grown[of].Since) {
 			giveBack(c, of, back)
 			taken += back * int64(one.Nodes)

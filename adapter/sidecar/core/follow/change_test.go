@@ -35,7 +35,7 @@ func TestGrowthFailed(t *testing.T) {
 			j, r := b.Evolving(1, 1, "2@10m", time.Hour), b.Stock(9, 10, 6, time.Hour)
 			b.Delays.Grown[row.GrowDelayOf{ID: 9}] = row.GrowDelay{GrowDelayOf: row.GrowDelayOf{ID: 9}, Since: r.SubmitTime, Amount: 400}
 			b.Delays.Grown[row.GrowDelayOf{User: true, ID: 1000}] = row.GrowDelay{GrowDelayOf: row.GrowDelayOf{User: true, ID: 1000}, Since: b.Now, Amount: 2400}
-			j.Postpones = []msg.Postponed{{Job: 9, Seconds: 300, Nodes: 6, Would: b.Now.Unix() + 120}}
+			j.Growing = &row.Growing{Postpones: []row.Postponed{{Job: 9, Seconds: 300, Nodes: 6, Would: b.Now.Unix() + 120}}}
 			c.change(b, r)
 			var saved []string
 			GrowthFailed(b.Core, j)

@@ -145,6 +145,14 @@ func (c Clock) out(times ...*time.Time) {
 func (c Clock) outJob(j row.Job) row.Job {
 	c.out(&j.Submitted, &j.Begin, &j.Started, &j.StepStarted, &j.StepEnded, &j.Ended, &j.Behind)
 	j.AimSince, j.AimStart = c.WallSecond(j.AimSince), c.WallSecond(j.AimStart)
+	if g := j.Growing; g != nil {
+		wall := *g
+		wall.Postpones = slices.Clone(g.Postpones)
+		for i := range wall.Postpones {
+			wall.Postpones[i].Would = c.WallSecond(g.Postpones[i].Would)
+		}
+		j.Growing = &wall
+	}
 	j.Offers = slices.Clone(j.Offers)
 	for i := range j.Offers {
 		o := &j.Offers[i]

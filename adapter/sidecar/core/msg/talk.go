@@ -6,8 +6,8 @@ import (
 	"time"
 
 	"github.com/evoslurm/evoslurm/adapter/api"
+	"github.com/evoslurm/evoslurm/adapter/sidecar/store/row"
 	"github.com/evoslurm/evoslurm/planner"
-	"github.com/evoslurm/evoslurm/slurmctl"
 )
 
 // Attempt is a change of a job to be planned on a copy of everything it depends on.
@@ -32,15 +32,7 @@ type Tried struct {
 	Nodes    int    // nodes of the step to which the job grows
 	Behind   bool   // the job goes behind all other waiting jobs
 	Plan     []PlannedStep
-	Later    []Postponed // waiting jobs that start later because of the growth
-}
-
-// Postponed holds the delay of a waiting job by a growth, and how many nodes the job asks for.
-type Postponed struct {
-	Job     slurmctl.JobID
-	Seconds int64
-	Nodes   int
-	Would   int64 // Unix second at which the job would start without the growth
+	Later    []row.Postponed // waiting jobs that start later because of the growth
 }
 
 func (Tried) input() {}

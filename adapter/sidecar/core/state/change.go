@@ -25,7 +25,40 @@ func (j *Job) Change(t *Target, id string, now time.Time) {
 	j.Changed(row.Change{ID: id, Step: ended, Open: true})
 	j.Cause, j.Kept, j.Overdue, j.NeedsReplan, j.Warned, j.UnheldTold = Reason{}, nil, 0, false, false, 0
 	j.Extend, j.Unwritten, j.Undo = j.Runs(), true, &was
-	j.Postpones = slices.Concat(j.Postpones, t.Later)
+	j.grows(t, &was.Job)
+}
+
+// grows records what is undone if the growth of a target fails, or as it is since a target without a growth.
+func (j *Job) grows(t *Target, was *row.Job) {
+	g := row.Growing{Profile: was.Profile, Postpones: t.Later}
+	switch before := was.Growing; {
+	case t.Grown > 0:
+		if was.Malleable != nil {
+			g.Max = was.Malleable.Max
+		}
+	case before == nil:
+		return
+	default: // other coming steps are asked for while the job waits
+		g.Profile, g.Postpones = slices.Concat(before.Profile[:j.Step], j.Profile[j.Step:]), before.Postpones
+		if j.Malleable != nil {
+			g.Max = j.Malleable.Max
+		}
+	}
+	j.Growing = &g
+}
+
+// UndoGrowth gives a job in a step the profile from before its growth, which has failed. The step lasts at least until now.
+func (j *Job) UndoGrowth(now time.Time) {
+	g := j.Growing
+	j.Profile = slices.Clone(g.Profile)
+	current := &j.Profile[j.Step-1]
+	current.Duration = max(current.Duration, now.Unix()-j.StepStarted.Unix())
+	if j.Malleable != nil {
+		m := *j.Malleable
+		m.Max = g.Max
+		j.Malleable = &m
+	}
+	j.Unwritten = true
 }
 
 // UndoChange undoes the change that Slurm refused. It returns what the job is again; its plan is not restored.
@@ -46,7 +79,7 @@ func (j *Job) Written(u slurmctl.JobUpdate) {
 }
 
 // GrowthSettled records that the job has the nodes of its growth, or that the growth has failed.
-func (c *Changing) GrowthSettled() { c.Postpones = nil }
+func (j *Job) GrowthSettled() { j.Growing = nil }
 
 // NotWritten records that Slurm does not accept the changed request.
 func (c *Changing) NotWritten() { c.Unwritten = false }

@@ -19,8 +19,6 @@ type Changing struct {
 	Undo      *Restorable // the request before the change, in case Slurm refuses it; nil: no call waits for it
 	Reached   int         // the step in which the request was changed, by its marker; 0: not known
 	Release   []string    // nodes that the application would free at the next shrink
-
-	Postpones []msg.Postponed // waiting jobs that start later because of its growth, until the job has the nodes
 }
 
 // Shown holds what users see of a job. Owner: view.
@@ -124,7 +122,7 @@ type Target struct {
 	GoesBehind bool            // the job goes behind all other waiting jobs
 	Grown      int             // position of the step to which the job grows; 0 if it does not grow
 	Most       []int           // maximum nodes of the last steps, if they are malleable
-	Later      []msg.Postponed // waiting jobs that start later because of the growth
+	Later      []row.Postponed // waiting jobs that start later because of the growth
 }
 
 // Restorable holds the state of a job before a change, in case Slurm refuses the change.

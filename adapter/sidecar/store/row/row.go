@@ -61,6 +61,7 @@ type Terms struct {
 	Behind  time.Time // when its request grew: it then queues behind what was submitted before
 	Changes []Change  // the last ones of the request, oldest first
 	Offers  []Offer   // to a malleable job, the last ones, oldest first
+	Growing *Growing  // a growth on demand under way; nil: none. It is never changed, only replaced
 
 	Progress *malleable.Progress // as the application has reported it; nil: never. It is never changed: another one takes its place
 }
@@ -119,6 +120,21 @@ type Change struct {
 	ID   string
 	Step int  // that it ended; 0: none
 	Open bool // whether Slurm has it is not known yet
+}
+
+// Growing holds what is undone if a growth on demand fails.
+type Growing struct {
+	Profile   planner.Profile `json:"profile"`             // of the job before the growth
+	Max       []int           `json:"max,omitempty"`       // then of a malleable job: most nodes of each step
+	Postpones []Postponed     `json:"postpones,omitempty"` // waiting jobs that start later because of the growth
+}
+
+// Postponed holds the delay of a waiting job by a growth, and how many nodes the job asks for.
+type Postponed struct {
+	Job     uint32 `json:"job"` // of Slurm
+	Seconds int64  `json:"seconds"`
+	Nodes   int    `json:"nodes"`
+	Would   int64  `json:"would"` // Unix second at which the job would start without the growth
 }
 
 // Moldable holds the alternatives of a job. It is never changed, only replaced.
