@@ -13,6 +13,7 @@ const (
 	lastMergeRelease      = 2605
 	firstResizeWithoutDBD = 2411
 	firstContact          = 2108
+	firstSortedList       = 2411
 )
 
 // prologContain lists the PrologFlags under which every job has an extern step: Contain and the
@@ -78,6 +79,13 @@ func ResizeNeedsSlurmdbd(cfg Config) bool {
 // ForgetsRequeued reports whether slurmdbd opens no row for the next run of a job that was resized and then requeued, until it
 // is resized again, if only to the nodes that it has (measured: 22.05.8 does, 24.11.5 does not).
 func ForgetsRequeued(cfg Config) bool { return ResizeNeedsSlurmdbd(cfg) }
+
+// SortsReservations reports whether Slurm tries the reservations that a job lists in the order in which they were created,
+// and not in that of the list (source; measured: 24.11.5 does, 22.05.8 does not).
+func SortsReservations(cfg Config) bool {
+	release, err := parseRelease(cfg.Version)
+	return err == nil && release >= firstSortedList
+}
 
 // ResizesOnce reports whether a job can shrink only once in its life. Without slurmdbd, Slurm up to
 // 23.11 waits for the job's database index forever (22.05: measured).

@@ -51,6 +51,14 @@ func TestCapabilities(t *testing.T) {
 	}
 }
 
+func TestSortsReservations(t *testing.T) {
+	for version, want := range map[string]bool{"22.05.8": false, "24.05.9": false, "24.11.5": true, "26.05.5": true, "": false} {
+		if got := SortsReservations(Config{Version: version}); got != want {
+			t.Errorf("%q: %v", version, got)
+		}
+	}
+}
+
 func TestBesideEpilog(t *testing.T) {
 	for line, want := range map[string]bool{
 		"Epilog = (null)": false, "Epilog = /etc/slurm/epilog": true, "Epilog[0] = /etc/slurm/a\nEpilog[1] = /etc/slurm/b": true, "EpilogSlurmctld = /etc/slurm/c": false, "TaskEpilog = /d": false,

@@ -43,7 +43,12 @@ func TestStarts(t *testing.T) {
 		change func(b *statetest.Bench, j *state.Job)
 		want   string
 	}{
-		"everything is ready":                  {nil, start},
+		"everything is ready":       {nil, start},
+		"in its user's reservation": {func(b *statetest.Bench, j *state.Job) { j.RunsIn("course") }, start + ",course"},
+		"in it, where Slurm would try that first": {func(b *statetest.Bench, j *state.Job) {
+			b.SlurmConfig.Version = "24.11.5"
+			j.RunsIn("course")
+		}, start},
 		"planned for a second later":           {func(b *statetest.Bench, j *state.Job) { b.Plans(j, "1-601 n[1-2]", "601-1201 n[1-3]") }, ""},
 		"it has no plan":                       {func(b *statetest.Bench, j *state.Job) { b.Plans(j) }, ""},
 		"no hold for the start":                {func(b *statetest.Bench, _ *state.Job) { hold.ForgetHold(b.Core, "evo_1_1_1") }, "its nodes are being held"},
@@ -86,7 +91,7 @@ func TestStarts(t *testing.T) {
 			if got := acts(b, j); got != c.want {
 				t.Errorf("%q, want %q", got, c.want)
 			}
-			if starts := c.want == start; (j.State == row.Starting) != starts || j.Busy != starts {
+			if starts := strings.HasPrefix(c.want, start); (j.State == row.Starting) != starts || j.Busy != starts {
 				t.Errorf("the job is %s, busy %v", j.State, j.Busy)
 			}
 		})

@@ -123,8 +123,11 @@ func letGo(c *state.Core, j *state.Job, id slurmctl.JobID, hold string, st row.S
 	if r := c.Snapshot.ByID[id]; r != nil && r.Partition == partition {
 		partition = ""
 	}
-	before := j.State
-	c.Do(j, "start", hold, state.KindStart, msg.Start{Job: id, Hold: hold, Inside: j.Reservation, Partition: partition, Switches: plan.SwitchesOf(j), Gently: c.Pace.Gated,
+	before, inside := j.State, j.Reservation
+	if slurmctl.SortsReservations(c.SlurmConfig) {
+		inside = "" // Slurm would try it before the hold, and start the job on any of its nodes
+	}
+	c.Do(j, "start", hold, state.KindStart, msg.Start{Job: id, Hold: hold, Inside: inside, Partition: partition, Switches: plan.SwitchesOf(j), Gently: c.Pace.Gated,
 		OpenRow: j.Unopened && !j.Mode.StepsAreJobs && slurmctl.ForgetsRequeued(c.SlurmConfig)}, state.Args{State: st})
 	j.Launch(id, st)
 	j.WaitsFor(state.Because(state.WhyReleased))

@@ -40,6 +40,9 @@ func main() {
 // tests names what runs on each release.
 const tests = "-test.run=^(TestMatrix|TestMatrixStepMgr|TestMatrixBlocks|TestModel|TestAccounting|TestRights)$"
 
+// requests names the tests of the sidecar that run on each release besides: what jobs may ask for beside their profile.
+const requests = "-test.run=^(TestOwnReservation|TestArray|TestLicenses|TestNear|TestGrowDelay)$"
+
 // suite lists what -full runs: the packages whose tests use a real Slurm, except two tests of the
 // installation, which mount an overlay: a root is already one.
 var suite = []string{"./slurmctl/...", "./adapter/sidecar/controller/...", "./adapter/job/submit/...", "./adapter/cmd/...", "./adapter/trials/e2e",
@@ -52,7 +55,8 @@ func run(ctx context.Context, only, out string, accounts, full, race bool) error
 	}
 	defer os.RemoveAll(work)
 	program := filepath.Join(work, "matrix.test")
-	if err := fill(ctx, work, program, race); err != nil {
+	sidecar := filepath.Join(work, "controller.test")
+	if err := fill(ctx, work, program, sidecar, race); err != nil {
 		return err
 	}
 	chosen := tests
@@ -66,7 +70,7 @@ func run(ctx context.Context, only, out string, accounts, full, race bool) error
 			continue
 		}
 		begun := time.Now()
-		t := trial{release: release, program: program, tests: chosen, results: filepath.Join(work, release.Suite+".json")}
+		t := trial{release: release, program: program, tests: chosen, sidecar: sidecar, results: filepath.Join(work, release.Suite+".json")}
 		err := t.run(ctx, full)
 		switch {
 		case ctx.Err() != nil:
@@ -106,8 +110,8 @@ func run(ctx context.Context, only, out string, accounts, full, race bool) error
 	return nil
 }
 
-// fill puts into the folder what all releases need: the guard, the test program, and the commands for TestRights.
-func fill(ctx context.Context, work, program string, race bool) error {
+// fill puts into the folder what all releases need: the guard, the test programs, and the commands for TestRights.
+func fill(ctx context.Context, work, program, sidecar string, race bool) error {
 	guard, err := os.ReadFile("contrib/job_submit.lua")
 	if err := errors.Join(err, os.Chmod(work, 0o755), os.WriteFile(filepath.Join(work, "job_submit.lua"), guard, 0o644)); err != nil {
 		return err
@@ -120,6 +124,7 @@ func fill(ctx context.Context, work, program string, race bool) error {
 	}
 	for _, args := range [][]string{
 		slices.Concat([]string{"test", "-c", "-o", program}, how, []string{"./adapter/trials/matrix"}),
+		slices.Concat([]string{"test", "-c", "-o", sidecar}, how, []string{"./adapter/sidecar/controller"}),
 		slices.Concat([]string{"build", "-o", work}, commands, []string{"./adapter/cmd/..."}),
 	} {
 		if text, err := exec.CommandContext(ctx, "go", args...).CombinedOutput(); err != nil {
@@ -134,6 +139,7 @@ type trial struct {
 	release matrix.Release
 	program string
 	tests   string
+	sidecar string // the program with the tests of requests
 	results string
 	log     bytes.Buffer
 }
@@ -163,10 +169,19 @@ func (t *trial) run(ctx context.Context, full bool) error {
 		return err
 	}
 	cmd.Env = append(cmd.Env, "EVOSLURM_MATRIX="+t.results)
-	if err := t.command(cmd); err != nil || !full {
+	if err := t.command(cmd); err != nil {
 		return err
 	}
-	return t.wholeSuite(ctx, root)
+	if full {
+		return t.wholeSuite(ctx, root)
+	}
+	if t.tests != tests || t.release.Slurm < "22.05" {
+		return nil
+	}
+	if cmd, err = matrix.Enter(ctx, root, []string{work}, t.sidecar, requests, "-test.parallel=3"); err != nil {
+		return err
+	}
+	return t.command(cmd)
 }
 
 // wholeSuite runs the tests inside of the root, built there by this machine's Go.
