@@ -2,6 +2,7 @@ package core
 
 import (
 	"fmt"
+	rand "math/rand/v2"
 	"slices"
 	"strings"
 	"testing"
@@ -22,7 +23,7 @@ import (
 // is back; in late, jobs have not started on time, so everything is planned again (see alter for near and wide). Figures are processor time: cpu-ms/op, and its parts see, plan, and decide; first-ms is the
 // first cycle, which plans everything.
 func BenchmarkCycle(b *testing.B) {
-	for _, name := range []string{"still", "end", "near still", "near end", "wide still", "wide end", "wide near still", "wide near end", "wide late"} {
+	for _, name := range []string{"still", "end", "near still", "near end", "wide still", "wide end", "wide near still", "wide near end", "wide late", "wide tasks end"} {
 		b.Run(name, func(b *testing.B) {
 			now := time.Now().Truncate(time.Second)
 			c, o, profiles := largeSite(now)
@@ -93,7 +94,7 @@ func largeSite(now time.Time) (*state.Core, msg.Observation, []planner.Profile) 
 }
 
 // alter puts each 25 nodes on a switch, and changes the site as the words of a name say: wide puts all into one partition, and
-// near has 32 jobs prefer few switches. Unless jobs are late, stock jobs have all nodes, so that nobody can start yet.
+// near has 32 jobs prefer few switches; with tasks, the waiting stock jobs are one array's, listed in any order. Unless jobs are late, stock jobs have all nodes, so that nobody can start yet.
 func alter(name string, c *state.Core, o *msg.Observation) {
 	o.Topology = slurmctl.Topology{Switches: []slurmctl.Switch{{Name: "top", Above: -1}}}
 	all := slurmctl.Partition{Name: "all", Up: true, Default: true, MaxTime: slurmctl.Unlimited}
@@ -120,6 +121,13 @@ func alter(name string, c *state.Core, o *msg.Observation) {
 				running++
 			}
 		}
+	}
+	if strings.Contains(name, "tasks") {
+		waiting := o.Jobs[len(o.Jobs)-len(c.Active)-100_000 : len(o.Jobs)-len(c.Active)]
+		for i := range waiting {
+			waiting[i].ArrayJobID, waiting[i].Display, waiting[i].Priority, waiting[i].UID = waiting[0].ID, fmt.Sprintf("%d_%d", waiting[0].ID, i), 1_000_000, 1000
+		}
+		rand.New(rand.NewPCG(1, 2)).Shuffle(len(waiting), func(i, k int) { waiting[i], waiting[k] = waiting[k], waiting[i] })
 	}
 	if !strings.Contains(name, "wide") {
 		return

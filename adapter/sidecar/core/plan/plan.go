@@ -209,25 +209,45 @@ func Behind(list []slurm.Candidate) []slurm.Candidate {
 	return list
 }
 
-// MoreUrgent orders candidates as Slurm does: by their turn, then by submission, tasks of an array by their numbers.
-func MoreUrgent(a, b slurm.Candidate) int {
-	if order := cmp.Or(b.Turn.Compare(a.Turn), a.Record.SubmitTime.Compare(b.Record.SubmitTime)); order != 0 {
-		return order
-	}
-	x, one := a.Record.Task()
-	y, other := b.Record.Task()
-	if one && other && a.Record.ArrayJobID == b.Record.ArrayJobID {
-		return cmp.Compare(x, y)
-	}
-	return cmp.Or(cmp.Compare(submitted(a.Record), submitted(b.Record)), cmp.Compare(a.Record.ID, b.Record.ID))
+// urgency holds what orders candidates as Slurm does: their turn, then submission, tasks of an array by their numbers.
+type urgency struct {
+	turn       slurm.Turn
+	since      time.Time
+	submission slurmctl.JobID
+	task       int64 // -1: it is none
+	id         slurmctl.JobID
+	at         int // in a list
 }
 
-// submitted returns the ID that a job's submission got: an array's for its tasks.
-func submitted(r *slurmctl.Job) slurmctl.JobID {
-	if _, is := r.Task(); is {
-		return r.ArrayJobID
+func urgencyOf(cand *slurm.Candidate) urgency {
+	u := urgency{cand.Turn, cand.Record.SubmitTime, cand.Record.ID, -1, cand.Record.ID, 0}
+	if task, is := cand.Record.Task(); is {
+		u.submission, u.task = cand.Record.ArrayJobID, int64(task)
 	}
-	return r.ID
+	return u
+}
+
+func (u urgency) compare(other urgency) int {
+	return cmp.Or(other.turn.Compare(u.turn), u.since.Compare(other.since), cmp.Compare(u.submission, other.submission),
+		cmp.Compare(u.task, other.task), cmp.Compare(u.id, other.id), cmp.Compare(u.at, other.at))
+}
+
+// MoreUrgent orders candidates as Slurm does.
+func MoreUrgent(a, b slurm.Candidate) int { return urgencyOf(&a).compare(urgencyOf(&b)) }
+
+// sortByUrgency puts the most urgent of many candidates first. These are large, so it sorts what orders them.
+func sortByUrgency(list []slurm.Candidate) {
+	order := make([]urgency, len(list))
+	for i := range list {
+		order[i] = urgencyOf(&list[i])
+		order[i].at = i
+	}
+	slices.SortFunc(order, urgency.compare)
+	sorted := make([]slurm.Candidate, len(list))
+	for i, u := range order {
+		sorted[i] = list[u.at]
+	}
+	copy(list, sorted)
 }
 
 // fewest returns the length of the shortest choice, or of all nodes if there is no choice.
@@ -242,7 +262,7 @@ func fewest(nodes []int, choices [][]int) int {
 // ShareOut sorts a list before it is cut to `most` jobs: the most urgent first. If the list is longer, it puts the
 // jobs of a user after the first MostOfUser behind all others. So one user's jobs cannot push out all other jobs.
 func ShareOut(list []slurm.Candidate, most int) {
-	slices.SortStableFunc(list, MoreUrgent)
+	sortByUrgency(list)
 	if len(list) <= most {
 		return
 	}

@@ -227,12 +227,12 @@ func TestTasksInOrder(t *testing.T) {
 		return slurm.Candidate{Record: &slurmctl.Job{ID: id, ArrayJobID: array, ArrayTasks: 1, Display: display}}
 	}
 	list := []slurm.Candidate{one(9, 9, "9"), one(1, 1, "1_4"), one(8, 1, "1_2"), one(3, 3, "3"), one(6, 1, "1_3")}
-	slices.SortStableFunc(list, MoreUrgent)
+	sortByUrgency(list)
 	var got []string
 	for _, c := range list {
 		got = append(got, c.Record.Display)
 	}
-	if want := "1_2 1_3 1_4 3 9"; strings.Join(got, " ") != want {
+	if want := "1_2 1_3 1_4 3 9"; strings.Join(got, " ") != want || !slices.IsSortedFunc(list, MoreUrgent) {
 		t.Errorf("%v, want %s", got, want)
 	}
 }
