@@ -29,6 +29,7 @@ func main() {
 	flag.IntVar(&l.nodes, "nodes", 1000, "nodes of the cluster")
 	flag.IntVar(&l.stock, "stock", 10_000, "stock jobs queued at the start")
 	flag.IntVar(&l.evolving, "evolving", 1000, "evolving jobs queued at the start")
+	flag.IntVar(&l.records, "records", 0, "further stock jobs queued at the start: tasks of an array, with a record each")
 	flag.DurationVar(&l.window, "window", 10*time.Minute, "how long is measured")
 	flag.BoolVar(&l.quickACK, "quickack", true, "have the loopback acknowledge at once, or Slurm before 24.05 waits for it at each resize")
 	flag.BoolVar(&l.recorder, "recorder", true, "have the sidecar's flight recorder write")
@@ -48,10 +49,10 @@ func main() {
 
 // load is one run.
 type load struct {
-	nodes, stock, evolving int
-	window                 time.Duration
-	quickACK, recorder     bool
-	keep                   string
+	nodes, stock, evolving, records int
+	window                          time.Duration
+	quickACK, recorder              bool
+	keep                            string
 
 	*rig.Rig
 	daemon    *exec.Cmd
@@ -79,6 +80,9 @@ func (l *load) run(ctx context.Context) error {
 		}()
 		begun = time.Now()
 		if err := l.fill(ctx); err != nil {
+			return err
+		}
+		if err := l.fillRecords(ctx); err != nil {
 			return err
 		}
 		l.say("%d jobs queued after %.0f s", l.submitted.Load(), time.Since(begun).Seconds())
@@ -127,6 +131,28 @@ func (l *load) fill(ctx context.Context) error {
 	default:
 		return ctx.Err()
 	}
+}
+
+// fillRecords queues an array behind all other jobs. Slurm gives the tasks that change a record each, and squeue prints a line
+// for each task of another name: so 100,000 jobs are queued in minutes.
+func (l *load) fillRecords(ctx context.Context) error {
+	if l.records == 0 {
+		return nil
+	}
+	id, err := l.Cluster.Run(ctx, l.Cluster.Users()[0], "sbatch", "--parsable", "--output=/dev/null", "--chdir=/", "--exclusive", "--nice=1000000",
+		fmt.Sprintf("--array=1-%d", l.records), "--nodes=4", "--time=30", "--wrap=exec sleep 60")
+	if err != nil {
+		return err
+	}
+	const atOnce = 1000
+	for i := 1; i <= l.records; i += atOnce {
+		tasks := fmt.Sprintf("JobId=%s_[%d-%d]", strings.TrimSpace(id), i, min(i+atOnce-1, l.records))
+		if _, err := l.Cluster.Run(ctx, slurmtest.Root, "scontrol", "update", tasks, fmt.Sprint("JobName=task", i)); err != nil {
+			return err
+		}
+		l.submitted.Add(int64(min(atOnce, l.records-i+1)))
+	}
+	return nil
 }
 
 // submit submits one job that sleeps: a stock one of 1 to 40 nodes for up to 20
