@@ -55,6 +55,24 @@ type partitionRules struct {
 	IsDefault                                      bool
 	Open                                           bool // up, and open to all users from everywhere without a reservation
 	Tier, Preempt, Billing, Shares                 string
+	OneUser                                        bool  // ExclusiveUser
+	CPUsPerNode                                    int64 // MaxCPUsPerNode; or noLimit
+}
+
+// Sharing says how jobs of a partition share nodes.
+type Sharing struct {
+	Whole   bool // they do not: OverSubscribe=EXCLUSIVE
+	OneUser bool // only jobs of one user do: ExclusiveUser
+	CPUs    int  // of each node that jobs of the partition may have (MaxCPUsPerNode); 0: all
+}
+
+// Sharing returns how jobs of a partition share nodes.
+func (l *Limits) Sharing(partition string) Sharing {
+	if l == nil || l.Parts[partition] == nil {
+		return Sharing{}
+	}
+	p := l.Parts[partition]
+	return Sharing{p.Shares == "EXCLUSIVE", p.OneUser, int(max(p.CPUsPerNode, 0))}
 }
 
 // Limits reads the limits by three commands, or four if QOS preempt each other. Limits that the
@@ -161,7 +179,8 @@ func parsePartitionRules(out string) map[string]*partitionRules {
 		p := &partitionRules{Name: name, MinNodes: max(bound(v["MinNodes"]), 0), MaxNodes: bound(v["MaxNodes"]), MaxMinutes: noLimit, DefaultMinutes: noLimit,
 			MemPerNode: bound(v["MaxMemPerNode"]), MemPerCPU: bound(v["MaxMemPerCPU"]), DefMemPerNode: bound(v["DefMemPerNode"]), DefMemPerCPU: bound(v["DefMemPerCPU"]),
 			AllowAccounts: names("AllowAccounts"), DenyAccounts: names("DenyAccounts"), AllowQOS: names("AllowQos"), DenyQOS: names("DenyQos"),
-			Tier: v["PriorityTier"], Preempt: v["PreemptMode"], Billing: v["TRESBillingWeights"], Shares: v["OverSubscribe"]}
+			Tier: v["PriorityTier"], Preempt: v["PreemptMode"], Billing: v["TRESBillingWeights"], Shares: v["OverSubscribe"],
+			OneUser: v["ExclusiveUser"] == "YES", CPUsPerNode: bound(v["MaxCPUsPerNode"])}
 		if !none(v["QoS"]) {
 			p.QOS = v["QoS"]
 		}

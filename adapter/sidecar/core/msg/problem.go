@@ -20,6 +20,7 @@ type Problem struct {
 	Occupied *Occupancy
 	Peaks    []Peak // nodes that running jobs keep if they are planned as if they did not evolve
 	Batches  []ProblemBatch
+	Stock    []PlannedStart // starts of stock jobs that are predicted without a strategy
 }
 
 // ProblemBatch holds jobs that are planned together.
@@ -127,7 +128,7 @@ type PlannedStep struct {
 
 // Plan lets a strategy plan the problem. The problem cannot be used again.
 func (p *Problem) Plan(with Planner) Planned {
-	all := Planned{Last: make([]*planner.Last, len(p.Batches)), Made: make([]*Made, len(p.Batches))}
+	all := Planned{Last: make([]*planner.Last, len(p.Batches)), Made: make([]*Made, len(p.Batches)), Stock: p.Stock}
 	var certain *Occupancy
 	if p.hasAims(with) {
 		certain = p.Occupied.Clone()

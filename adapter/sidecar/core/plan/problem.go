@@ -26,6 +26,10 @@ func ProblemOf(c *state.Core, s *state.Snapshot, o *msg.Occupancy, list []slurm.
 	for _, j := range c.Active {
 		p.Steps += len(j.Plan)
 	}
+	if c.Config.Observes() && o.Preemption == nil {
+		p.Stock = Starts(c, s, o, list)
+		return p
+	}
 	kinds := slurm.Kinds(c, s)
 	for i, b := range Batches(s, list) {
 		p.Batches = append(p.Batches, ProblemBatch(c, s, p.Occupied, b))

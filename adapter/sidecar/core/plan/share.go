@@ -1,0 +1,395 @@
+package plan
+
+import (
+	"math"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/evoslurm/evoslurm/adapter/sidecar/core/msg"
+	"github.com/evoslurm/evoslurm/adapter/sidecar/core/slurm"
+	"github.com/evoslurm/evoslurm/adapter/sidecar/core/state"
+	"github.com/evoslurm/evoslurm/planner"
+	"github.com/evoslurm/evoslurm/slurmctl"
+)
+
+// Plans of evolving jobs count whole nodes. Starts of stock jobs are predicted by what each node has left: CPUs, memory, and GRES.
+
+const (
+	// mostTasks is how many tasks of one record of an array are placed.
+	mostTasks = 100
+	// mostLooks bounds the work of one prediction: at how many stretches of nodes it looks.
+	mostLooks = 5_000_000
+)
+
+// amount holds how much of each resource a node has left, or a job takes of a node: CPUs, memory in MiB, then the kinds of GRES,
+// and the CPUs for each partition that may not have all (MaxCPUsPerNode).
+type amount []int64
+
+// The first resources of an amount.
+const (
+	ofCPUs = iota
+	ofMemory
+	firstKind
+)
+
+// stretch is a time in which the use of a node does not change. It ends when the next one begins.
+type stretch struct {
+	from  int64
+	left  amount
+	used  bool   // by a job
+	uid   uint32 // of the only user
+	mixed bool   // there are several users
+	alone bool   // a job shares it with no other user
+}
+
+// share holds what a job takes of each of its nodes.
+type share struct {
+	whole bool
+	needs amount
+	gres  []slurmctl.GRES
+	uid   uint32
+	alone bool // no other user may share the node
+}
+
+// nodeShares predicts the starts of jobs on nodes that they share.
+type nodeShares struct {
+	c      *state.Core
+	s      *state.Snapshot
+	kinds  []slurmctl.GRES // that nodes have, without counts
+	capped map[string]int  // by partition with MaxCPUsPerNode, its place in amounts
+	size   int
+	memory bool // jobs take memory
+	linear bool // all jobs take whole nodes
+	cores  int64
+	nodes  [][]stretch
+	looks  int
+}
+
+// Starts predicts when the stock jobs of a list will start, as Slurm's backfill does: each as early as it delays no more urgent one.
+func Starts(c *state.Core, s *state.Snapshot, o *msg.Occupancy, list []slurm.Candidate) []msg.PlannedStart {
+	h := newShares(c, s, o)
+	ends := h.addRunning(o.Origin)
+	all := make([]msg.PlannedStart, 0, len(list))
+	for i := range list {
+		r := list[i].Record
+		one := msg.PlannedStart{Job: r.ID}
+		if start := h.start(&list[i], ends); start < planner.Forever {
+			one.Start = start + int64(c.Skew/time.Second)
+		}
+		all = append(all, one)
+	}
+	return all
+}
+
+func newShares(c *state.Core, s *state.Snapshot, o *msg.Occupancy) *nodeShares {
+	h := &nodeShares{c: c, s: s, capped: map[string]int{}, cores: coreOf(s), nodes: make([][]stretch, len(s.Nodes)),
+		memory: strings.Contains(strings.ToUpper(c.SlurmConfig.Values["SelectTypeParameters"]), "MEMORY"), linear: c.SlurmConfig.SelectType() == "linear"}
+	has := map[string][]slurmctl.GRES{}
+	for i := range s.Nodes {
+		text := s.Nodes[i].GRES
+		if _, known := has[text]; known {
+			continue
+		}
+		has[text], _ = slurmctl.ParseGRES(text)
+		for _, g := range has[text] {
+			if h.kind(g) < 0 {
+				h.kinds = append(h.kinds, slurmctl.GRES{Name: g.Name, Type: g.Type})
+			}
+		}
+	}
+	h.size = firstKind + len(h.kinds)
+	for _, name := range state.SortedKeys(s.Partitions) {
+		if c.Rules.Limits.Sharing(name).CPUs > 0 {
+			h.capped[name] = h.size
+			h.size++
+		}
+	}
+	busy := msg.NewOccupancy(len(s.Nodes), o.Origin)
+	slurm.AddNodes(c, busy, s)
+	for i := range s.Nodes {
+		n := &s.Nodes[i]
+		left := make(amount, h.size)
+		left[ofCPUs], left[ofMemory] = int64(n.CPUs), n.Memory
+		for _, g := range has[n.GRES] {
+			left[h.kind(g)] += g.Count
+		}
+		for name, at := range h.capped {
+			left[at] = int64(c.Rules.Limits.Sharing(name).CPUs)
+		}
+		h.nodes[i] = []stretch{{left: left}}
+		for _, b := range busy.Busy[i] {
+			h.take(i, b.Start+o.Origin, absolute(b.End, o.Origin), &share{whole: true})
+		}
+		for _, b := range o.Reserved[i] {
+			h.take(i, b.Start+o.Origin, absolute(b.End, o.Origin), &share{whole: true})
+		}
+	}
+	return h
+}
+
+func absolute(end, origin int64) int64 {
+	if end >= planner.Forever-origin {
+		return planner.Forever
+	}
+	return end + origin
+}
+
+// coreOf returns how many CPUs Slurm gives together: two if all nodes and jobs that share nodes have even numbers of CPUs.
+func coreOf(s *state.Snapshot) int64 {
+	if slices.ContainsFunc(s.Nodes, func(n slurmctl.Node) bool { return n.CPUs%2 > 0 }) {
+		return 1
+	}
+	any := false
+	for i := range s.Jobs {
+		if r := &s.Jobs[i]; r.State == slurmctl.Running && !r.Exclusive && r.NumCPUs > 0 {
+			if r.NumCPUs%2 > 0 {
+				return 1
+			}
+			any = true
+		}
+	}
+	if any {
+		return 2
+	}
+	return 1
+}
+
+// kind returns the place of a kind of GRES in amounts, or -1.
+func (h *nodeShares) kind(g slurmctl.GRES) int {
+	if i := slices.IndexFunc(h.kinds, func(k slurmctl.GRES) bool { return k.Name == g.Name && k.Type == g.Type }); i >= 0 {
+		return firstKind + i
+	}
+	return -1
+}
+
+// shareOf returns what a job takes of each of its nodes.
+func (h *nodeShares) shareOf(r *slurmctl.Job) *share {
+	one := &share{whole: r.Exclusive || h.linear, needs: make(amount, h.size), uid: r.UID}
+	nodes := int64(max(r.NumNodes, 1))
+	cpus := max((int64(r.NumCPUs)+nodes-1)/nodes, int64(r.MinCPUs), 1)
+	cpus = (cpus + h.cores - 1) / h.cores * h.cores
+	one.needs[ofCPUs] = cpus
+	if h.memory {
+		one.needs[ofMemory] = r.MinMemory
+		one.whole = one.whole || r.MinMemory <= 0 // without a default, Slurm gives all memory
+	}
+	for name := range strings.SplitSeq(r.Partition, ",") {
+		rule := h.c.Rules.Limits.Sharing(name)
+		one.whole = one.whole || rule.Whole || h.s.Partitions[name].OverSubscribe == "EXCLUSIVE"
+		one.alone = one.alone || rule.OneUser
+		if at, is := h.capped[name]; is {
+			one.needs[at] = cpus
+		}
+	}
+	one.gres, _ = slurmctl.ParseGRES(r.TRESPer)
+	return one
+}
+
+// suits returns whether a job can share a node in a stretch.
+func (h *nodeShares) suits(at *stretch, one *share) bool {
+	if at.used && (one.whole || (at.alone || one.alone) && (at.mixed || at.uid != one.uid)) {
+		return false
+	}
+	for i, n := range one.needs {
+		if n > 0 && n > at.left[i] {
+			return false
+		}
+	}
+	return len(one.gres) == 0 || h.gresOf(at.left, one.gres) != nil
+}
+
+// gresOf returns what is left of a node without some GRES, or nil if they are not left. Those of any type take what is left.
+func (h *nodeShares) gresOf(left amount, wanted []slurmctl.GRES) amount {
+	left = slices.Clone(left)
+	for _, typed := range []bool{true, false} {
+		for _, w := range wanted {
+			if (w.Type != "") != typed {
+				continue
+			}
+			for i, k := range h.kinds {
+				if k.Name == w.Name && (w.Type == "" || k.Type == w.Type) {
+					n := max(min(left[firstKind+i], w.Count), 0)
+					left[firstKind+i], w.Count = left[firstKind+i]-n, w.Count-n
+				}
+			}
+			if w.Count > 0 {
+				return nil
+			}
+		}
+	}
+	return left
+}
+
+// free returns from when on, at the time t or later, a node has a job's share for that long, in seconds.
+func (h *nodeShares) free(node int, t, seconds int64, one *share) int64 {
+	list := h.nodes[node]
+	i := len(list) - 1
+	for i > 0 && list[i].from > t {
+		i--
+	}
+	for ; i < len(list); i++ {
+		h.looks++
+		end := planner.Forever
+		if i+1 < len(list) {
+			end = list[i+1].from
+		}
+		if !h.suits(&list[i], one) {
+			t = end
+		} else if end-seconds >= t || end == planner.Forever {
+			return t
+		}
+	}
+	return planner.Forever
+}
+
+// take has a job take its share of a node from start to end.
+func (h *nodeShares) take(node int, start, end int64, one *share) {
+	if end <= start {
+		return
+	}
+	from := h.split(node, start)
+	to := len(h.nodes[node])
+	if end < planner.Forever {
+		to = h.split(node, end)
+	}
+	h.looks += to - from
+	for i := from; i < to; i++ {
+		at := &h.nodes[node][i]
+		at.mixed = at.mixed || at.used && at.uid != one.uid
+		at.alone = at.alone || one.alone
+		at.used, at.uid = true, one.uid
+		if one.whole {
+			at.left = make(amount, h.size)
+			continue
+		}
+		left := h.gresOf(at.left, one.gres)
+		if left == nil { // it has more than is known of
+			left = slices.Clone(at.left)
+		}
+		for k, n := range one.needs {
+			left[k] -= n
+		}
+		at.left = left
+	}
+}
+
+// split has a stretch of a node begin at t, and returns its place.
+func (h *nodeShares) split(node int, t int64) int {
+	list := h.nodes[node]
+	i := len(list)
+	for i > 1 && list[i-1].from > t {
+		i--
+	}
+	if list[i-1].from >= t {
+		return i - 1
+	}
+	next := list[i-1]
+	next.from = t
+	h.nodes[node] = slices.Insert(list, i, next)
+	return i
+}
+
+// addRunning adds what jobs have, and returns the ends of the tasks of arrays.
+func (h *nodeShares) addRunning(now int64) map[slurmctl.JobID][]int64 {
+	ends := map[slurmctl.JobID][]int64{}
+	for i := range h.s.Jobs {
+		r := &h.s.Jobs[i]
+		if len(r.NodeList) == 0 {
+			continue
+		}
+		end, one := slurm.Releases(h.c, r, now), h.shareOf(r)
+		if r.State != slurmctl.Completing {
+			ends[r.ArrayJobID] = append(ends[r.ArrayJobID], end)
+		}
+		for _, name := range r.NodeList {
+			if n, known := h.s.Index[name]; known {
+				until := end
+				if end < planner.Forever {
+					until += slurm.OffAfter(&h.c.Power, h.s.Nodes[n])
+				}
+				h.take(n, now, until, one)
+			}
+		}
+	}
+	return ends
+}
+
+// start places a job, or so many tasks of an array, and returns when the first one starts.
+func (h *nodeShares) start(cand *slurm.Candidate, ends map[slurmctl.JobID][]int64) int64 {
+	r, one := cand.Record, h.shareOf(cand.Record)
+	count := min(max(r.NumNodes, 1), len(h.s.Nodes))
+	if cpus := one.needs[ofCPUs]; count == 1 && !r.Exclusive { // its number of nodes may be open
+		count = min(h.nodesFor(cand, cpus), len(h.s.Nodes))
+		one.needs[ofCPUs] = (cpus + int64(count) - 1) / int64(count)
+	}
+	seconds := max(min(slurm.Seconds(r.TimeLimit), planner.MaxDuration), 1)
+	first, had := planner.Forever, ends[r.ArrayJobID]
+	slices.Sort(had)
+	for range min(max(r.ArrayTasks, 1), mostTasks) {
+		earliest := cand.Earliest
+		if r.ArrayLimit > 0 && len(had) >= r.ArrayLimit {
+			earliest = max(earliest, had[len(had)-r.ArrayLimit])
+		}
+		start, on := h.place(cand, count, earliest, seconds, one)
+		if start >= planner.Forever {
+			break
+		}
+		for _, n := range on {
+			h.take(n, start, start+seconds+1, one)
+		}
+		at, _ := slices.BinarySearch(had, start+seconds+1)
+		had = slices.Insert(had, at, start+seconds+1)
+		first = min(first, start)
+	}
+	return first
+}
+
+// nodesFor returns how many nodes a job of so many CPUs takes, for which it names no number of nodes.
+func (h *nodeShares) nodesFor(cand *slurm.Candidate, cpus int64) int {
+	most := int64(1)
+	for _, n := range cand.Nodes {
+		most = max(most, int64(h.s.Nodes[n].CPUs))
+	}
+	return int(min((cpus+most-1)/most, math.MaxInt32))
+}
+
+// place returns when a job can start at the earliest, and on which nodes.
+func (h *nodeShares) place(cand *slurm.Candidate, count int, earliest, seconds int64, one *share) (int64, []int) {
+	choices := cand.Choices
+	if choices == nil {
+		choices = [][]int{cand.Nodes}
+	}
+	best, where := planner.Forever, []int(nil)
+	for _, nodes := range choices {
+		if start, on := h.placeOn(nodes, count, earliest, seconds, one); start < best {
+			best, where = start, on
+		}
+	}
+	return best, where
+}
+
+func (h *nodeShares) placeOn(nodes []int, count int, t, seconds int64, one *share) (int64, []int) {
+	if len(nodes) < count {
+		return planner.Forever, nil
+	}
+	if slices.ContainsFunc(nodes, func(n int) bool { return h.s.Nodes[n].Weight != h.s.Nodes[nodes[0]].Weight }) {
+		nodes = slices.Clone(nodes)
+		slices.SortStableFunc(nodes, func(a, b int) int { return h.s.Nodes[a].Weight - h.s.Nodes[b].Weight })
+	}
+	for t < planner.Forever && h.looks < mostLooks {
+		var on []int
+		later := make([]int64, 0, len(nodes))
+		for _, n := range nodes {
+			at := h.free(n, t, seconds, one)
+			if at > t {
+				later = append(later, at)
+			} else if on = append(on, n); len(on) == count {
+				return t, on
+			}
+		}
+		slices.Sort(later)
+		t = later[count-len(on)-1] // no earlier are enough nodes free
+	}
+	return planner.Forever, nil
+}
