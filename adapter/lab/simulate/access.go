@@ -87,7 +87,7 @@ func (h *history) isDenied(user string) bool {
 // policy was applied to those that were refused.
 func (h *checks) checkDenied(r *slurmctl.Job) {
 	err := h.s.Config.MayEvolve(config.Names{Users: []string{r.User}})
-	if err == nil || r.Ended() || !h.evolving[r.ID] || !h.s.Running() {
+	if err == nil || r.Ended() || !h.evolving[r.ArrayJobID] || !h.s.Running() {
 		return
 	}
 	why := h.why(r.ID)

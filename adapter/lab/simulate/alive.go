@@ -51,13 +51,13 @@ func (h *checks) checkAlive() {
 		if r.State != slurmctl.Pending {
 			longest = max(longest, r.EndTime.Sub(h.s.Cluster.Now()))
 		}
-		if start := r.StartTime.Sub(h.s.Cluster.Now()); h.evolving[r.ID] && h.refused(r.ID) && r.State == slurmctl.Pending && start < parkedFor/2 {
+		if start := r.StartTime.Sub(h.s.Cluster.Now()); h.evolving[r.ArrayJobID] && h.refused(r.ID) && r.State == slurmctl.Pending && start < parkedFor/2 {
 			longest = max(longest, start) // other links may wait for it
 		}
 		if h.tricks(r) && r.State == slurmctl.Pending {
 			at.forged++
 		}
-		if h.tricks(r) || strings.HasPrefix(r.Name, "evo_") || h.evolving[r.ID] && h.refused(r.ID) {
+		if h.tricks(r) || strings.HasPrefix(r.Name, "evo_") || h.evolving[r.ArrayJobID] && h.refused(r.ID) {
 			continue
 		}
 		at.left++
@@ -66,7 +66,7 @@ func (h *checks) checkAlive() {
 			at.queued++
 		}
 		why := r.Reason
-		if h.evolving[r.ID] {
+		if h.evolving[r.ArrayJobID] {
 			why = h.why(r.ID)
 		}
 		who = append(who, fmt.Sprintf("job %d (%s) is %s, %s", r.ID, r.Name, r.State, why))

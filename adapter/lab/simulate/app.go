@@ -10,6 +10,7 @@ import (
 	"github.com/evoslurm/evoslurm/adapter/job/request"
 	"github.com/evoslurm/evoslurm/planner"
 	"github.com/evoslurm/evoslurm/planner/malleable"
+	"github.com/evoslurm/evoslurm/slurmctl"
 	"github.com/evoslurm/evoslurm/slurmctl/slurmsim"
 )
 
@@ -28,6 +29,9 @@ type App struct {
 	Components  []request.Component // of coupled codes
 	Partition   string              // "": the default one
 	Asks        slurmsim.Job        // what else it asks for: memory, GRES, a QOS
+	Tasks       []*App              // of an array: its tasks, in order; each follows the profile on its own
+	Array       slurmctl.JobID      // of a task: its array
+	Task        uint32              // and its number there, from 1 on
 	Stored      bool                // its script also has the request, for sites whose plugins overwrite comments
 
 	// Alternatives holds the profiles of a moldable job; Profile is the one that it got.
@@ -40,6 +44,7 @@ type App struct {
 	// next.
 	Deaf   bool
 	Abrupt int
+	Fails  int   // the step after which it fails
 	Hands  hands // how its processes submit where the sidecar does not
 
 	// Malleable holds its bounds beyond the profile; Says holds its answers to offers, in turn.

@@ -164,7 +164,7 @@ func (h *checks) mayChange(q slurmsim.Command) {
 	}
 	for _, id := range q.Jobs {
 		r, ok := h.record(id)
-		if !ok || h.evolving[id] || strings.HasPrefix(r.Name, "evo_") || strings.HasPrefix(r.Reservation, "evo_") || r.Name == "leaves" {
+		if !ok || h.evolving[r.ArrayJobID] || strings.HasPrefix(r.Name, "evo_") || strings.HasPrefix(r.Reservation, "evo_") || r.Name == "leaves" {
 			continue
 		}
 		h.blame(fmt.Errorf("%v changes job %d (%s), which is none of the sidecar's business", q, id, r.Name))
@@ -185,9 +185,9 @@ func (h *checks) checkEnd() {
 		case h.tricks(r):
 		case strings.HasPrefix(r.Name, "evo_"):
 			h.blame(fmt.Errorf("expander %d (%s) is left, %s", r.ID, r.Name, r.State))
-		case h.evolving[r.ID] && !h.refused(r.ID):
+		case h.evolving[r.ArrayJobID] && !h.refused(r.ID):
 			h.blame(fmt.Errorf("job %d (%s) has not come to its end: %s %s", r.ID, r.Name, r.State, h.why(r.ID)))
-		case !h.evolving[r.ID]:
+		case !h.evolving[r.ArrayJobID]:
 			h.blame(fmt.Errorf("stock job %d (%s) has not come to its end: %s %s", r.ID, r.Name, r.State, r.Reason))
 		}
 	}

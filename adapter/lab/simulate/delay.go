@@ -139,7 +139,7 @@ func (h *checks) line() (all []inLine) {
 		case r.State != slurmctl.Pending:
 		case j != nil && j.State == string(row.Queued):
 			all = append(all, inLine{priority: j.Priority, nodes: r.NumNodes})
-		case j == nil && !h.evolving[r.ID] && !strings.HasPrefix(r.Name, "evo_"):
+		case j == nil && !h.evolving[r.ArrayJobID] && !strings.HasPrefix(r.Name, "evo_"):
 			if r.Priority > 0 {
 				all = append(all, inLine{priority: r.Priority, nodes: r.NumNodes, stock: r})
 			}

@@ -66,7 +66,7 @@ func (h *history) checkOff() error {
 		if base, named := core.ParseExpander(r.Name); named && !runs(queue, base) {
 			h.blame(fmt.Errorf("everything is released, and %s (%d) is left", r.Name, r.ID))
 		}
-		if h.evolving[r.ID] && r.Priority > 0 && !h.isReleased(r) {
+		if h.evolving[r.ArrayJobID] && r.Priority > 0 && !h.isReleased(r) {
 			h.blame(fmt.Errorf("everything is released, and job %d (%s) is %s until %v with comment %q", r.ID, r.Name, r.State, r.StartTime, r.Comment))
 		}
 	}

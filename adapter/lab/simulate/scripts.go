@@ -99,6 +99,10 @@ type script struct {
 // Run implements slurmsim.Program.
 func (r script) Run(p *slurmsim.Process) {
 	s, a := r.S, r.A
+	if j := p.Job(); len(a.Tasks) > 0 {
+		n, _ := j.Task()
+		a = a.Tasks[n-1]
+	}
 	switch {
 	case r.Link > 0:
 		s.runLink(p, a, r.Link)
@@ -151,6 +155,9 @@ func (s *Sidecar) run(p *slurmsim.Process, a *App) {
 			p.Sleep(1000 * time.Hour) // until it is ended
 			return
 		case a.Abrupt == step:
+			return
+		case a.Fails == step:
+			p.Exit(1)
 			return
 		}
 		got, err := s.Next(p, p.Job().ID, step)

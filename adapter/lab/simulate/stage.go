@@ -79,12 +79,32 @@ func (h *stage) jobOf(name string) (slurmctl.JobID, bool) {
 		r, known := h.s.Cluster.Record(id)
 		return id, err == nil && known && r.Name == first && h.apps[first].Drive == drivemode.Chain
 	}
+	a := h.apps[name]
+	if a != nil && a.Task > 0 {
+		return h.taskOf(a)
+	}
+	return h.wholeOf(name, a)
+}
+
+// wholeOf does what jobOf does, for a job that is no link or task.
+func (h *stage) wholeOf(name string, a *App) (slurmctl.JobID, bool) {
 	id, ok := h.jobs[name]
 	r, known := h.s.Cluster.Record(id)
-	if a := h.apps[name]; known && r.Name != name || !known && a != nil && len(a.Steps) == 0 {
+	if known && strings.TrimSuffix(r.Name, " (waiting)") != name || !known && a != nil && len(a.Steps) == 0 {
 		return 0, false
 	}
 	return id, ok
+}
+
+// taskOf returns the record of its own that a task of an array has.
+func (h *stage) taskOf(a *App) (slurmctl.JobID, bool) {
+	for _, r := range h.s.Cluster.Queue() {
+		if n, is := r.Task(); is && r.ArrayJobID == a.Array && n == a.Task {
+			h.jobs[a.Name] = r.ID
+			return r.ID, true
+		}
+	}
+	return 0, false
 }
 
 // tricks reports whether a job is a forged one. slurmctld may have forgotten it, and its number may

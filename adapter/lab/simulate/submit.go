@@ -18,7 +18,7 @@ import (
 
 // submit NAME PROFILE[/PROFILE…]|COMPONENT:PROFILE[/COMPONENT:PROFILE…] [by=PREFERENCE] [limit=] [user=] [drive=] [expand=] [begin=] [lasts=STEP:FOR,…] [deaf] [abrupt=STEP]
 // [partition=] [qos=] [mem=MIB] [gres=] [stored] [acts=AFTER:WHAT,…] [claim=NODES]
-// [in=RESERVATION] [constraint=] [prefer=] [aim=start|waste|near] [size=] [grace=] [says=ANSWER,…] [hands=HOW[:TIMES]]
+// [array=TASKS[%MOST]] [fails=TASK] [in=RESERVATION] [constraint=] [prefer=] [aim=start|waste|near] [size=] [grace=] [says=ANSWER,…] [hands=HOW[:TIMES]]
 func (h *history) submit(words []string) error {
 	if len(words) < 2 {
 		return fmt.Errorf("submit NAME PROFILE")
@@ -58,6 +58,9 @@ func (h *history) submit(words []string) error {
 		}
 		return a.says(step)
 	}
+	if err := a.tasks(o); err != nil {
+		return err
+	}
 	id, err := h.s.Submit(a)
 	if err != nil {
 		return err
@@ -67,8 +70,46 @@ func (h *history) submit(words []string) error {
 			break
 		}
 	}
-	h.jobs[a.Name], h.apps[a.Name] = id, a
+	h.jobs[a.Name] = id
+	if len(a.Tasks) == 0 {
+		h.enlist(a)
+	}
+	for _, t := range a.Tasks {
+		t.Array = id
+		h.enlist(t)
+	}
+	return nil
+}
+
+func (h *history) enlist(a *App) {
+	h.apps[a.Name] = a
 	h.order = append(h.order, a.Name)
+}
+
+// mostTasks is how many tasks an array has at most.
+const mostTasks = 100
+
+// tasks makes an array of an application. One of its tasks may fail at the end of its first step.
+func (a *App) tasks(o map[string]string) (err error) {
+	if o["array"] == "" {
+		return nil
+	}
+	tasks, most, limited := strings.Cut(o["array"], "%")
+	q := &a.Asks
+	if q.Array, err = strconv.Atoi(tasks); err == nil && limited {
+		q.ArrayLimit, err = strconv.Atoi(most)
+	}
+	if err != nil || q.Array < 1 || q.Array > mostTasks {
+		return fmt.Errorf("array=%s: want TASKS[%%MOST], at most %d", o["array"], mostTasks)
+	}
+	for n := range q.Array {
+		t := *a
+		t.Task = uint32(n + 1)
+		if t.Name = fmt.Sprintf("%s_%d", a.Name, t.Task); o["fails"] == fmt.Sprint(t.Task) {
+			t.Fails = 1
+		}
+		a.Tasks = append(a.Tasks, &t)
+	}
 	return nil
 }
 

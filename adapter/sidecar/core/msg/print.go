@@ -61,6 +61,14 @@ func (c Detach) String() string {
 	return text
 }
 
+func (c Unfold) String() string {
+	text := fmt.Sprintf("unfold %s of %d as %s", c.Tasks, c.Array, c.Name)
+	if c.RestName != "" {
+		text += fmt.Sprintf(", the rest as %q", c.RestName)
+	}
+	return text
+}
+
 func (c Update) String() string {
 	var what []string
 	if c.Change.StartNow {
@@ -73,6 +81,9 @@ func (c Update) String() string {
 	}
 	if c.Change.Hold {
 		what = append(what, "hold")
+	}
+	if c.Change.Name != "" {
+		what = append(what, "name="+c.Change.Name)
 	}
 	if c.Change.NumNodes > 0 {
 		what = append(what, fmt.Sprintf("nodes=%d", c.Change.NumNodes))

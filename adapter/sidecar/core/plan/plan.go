@@ -37,18 +37,22 @@ func Candidates(c *state.Core, s *state.Snapshot, now int64) []slurm.Candidate {
 	lowest := slurm.Turn{math.MaxInt, math.MaxUint64} // turn of the last evolving job
 	over, unread, exceeds, under := overAccrual(c, s), firstUnread(c, s), Exceeding(c), underWay(c)
 	for j := range Each(c, c.Active) {
-		if j.State != row.Queued || !plannable(c, s, j, over[j]) || throttled(c, j, under) {
+		if j.State != row.Queued || !plannable(c, s, j, over[j]) {
 			continue
 		}
 		cand, ok := candidateOf(c, s, j, now, unread)
 		if !ok {
 			continue
 		}
+		cand.Exceeds = exceeds[j.UID]
+		list = append(list, cand)
+	}
+	slices.SortStableFunc(list, MoreUrgent) // an array's next tasks are its first ones
+	list = slices.DeleteFunc(list, func(cand slurm.Candidate) bool { return throttled(c, cand.Job, under) })
+	for _, cand := range list {
 		if cand.Turn.Compare(lowest) < 0 {
 			lowest = cand.Turn
 		}
-		cand.Exceeds = exceeds[j.UID]
-		list = append(list, cand)
 	}
 	switch {
 	case c.Config.Observes(): // all stock jobs are predicted
