@@ -35,7 +35,7 @@ type choice struct {
 // names, then the run whose free CPUs suffice most tightly, then the largest run. In that run, it
 // goes upwards from the named node, then downwards. It repeats this until the job has enough nodes.
 // A job that lacks one node gets the sufficient node with the fewest free CPUs. The set is valid
-// until the next call. O(nodes). With a topology, see network.order. With a constraint in brackets, the first
+// until the next call. O(nodes). With a topology, see network.order and blocks.order. With a constraint in brackets, the first
 // alternative with enough nodes counts (_get_req_features of node_scheduler.c); Slurm ignores brackets beside --nodelist.
 func choose(c *Cluster, j *job, u *usage, from nodeSet) (nodeSet, bool) {
 	if j.Either == nil || j.Required != nil {
@@ -69,13 +69,25 @@ func chooseFrom(c *Cluster, j *job, u *usage, from nodeSet) (nodeSet, bool) {
 			w.get(n)
 		}
 	}
-	if w.want > 0 && c.network != nil {
-		for _, n := range c.network.order(c.Nodes, w.from, j.Required, w.want) {
+	return w.got, w.fromTopology(c)
+}
+
+// fromTopology takes the missing nodes, and reports whether there are enough.
+func (w *choice) fromTopology(c *Cluster) bool {
+	if c.blocks != nil && c.blocks.all.overlaps(w.from) { // Slurm has jobs that may have no node in a block elsewhere
+		more, ok := c.blocks.order(c.Nodes, w.from, w.j.Required, w.j.NumNodes)
+		for _, n := range more {
 			w.get(n)
 		}
-		return w.got, w.want == 0 && !c.network.scatters(j, w.got, c.Now())
+		return ok
 	}
-	return w.got, w.fromRuns()
+	if w.want == 0 || c.network == nil {
+		return w.fromRuns()
+	}
+	for _, n := range c.network.order(c.Nodes, w.from, w.j.Required, w.want) {
+		w.get(n)
+	}
+	return w.want == 0 && !c.network.scatters(w.j, w.got, c.Now())
 }
 
 // fromRuns takes the missing nodes run by run, and reports whether there are enough.

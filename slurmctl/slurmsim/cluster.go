@@ -222,7 +222,7 @@ func (c *Cluster) Version() uint64 { return c.Loop.Version + c.Loop.Reasons }
 
 // ConfigCommands returns how many commands read the configuration and, if there is one, the topology.
 func (c *Cluster) ConfigCommands() int {
-	if c.network != nil {
+	if len(c.options.Topology.Switches) > 0 {
 		return 2
 	}
 	return 1

@@ -20,6 +20,9 @@ func (o Options) config(boot time.Time) slurmctl.Config {
 	}
 	if len(o.Topology.Switches) > 0 {
 		values["TopologyPlugin"] = "topology/tree"
+		if o.Topology.Blocks {
+			values["TopologyPlugin"] = "topology/block"
+		}
 	}
 	if o.BackfillInterval < 0 {
 		values["SchedulerType"] = "sched/builtin"

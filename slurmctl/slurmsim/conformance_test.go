@@ -99,22 +99,25 @@ type site struct {
 	features []feature
 	model    slurmsim.Options
 	real     func(*testing.T) *slurmtest.Cluster
+	needs    string // release of the real Slurm; "" for any
 }
 
 var sites = []site{
 	{"plain", slices.Concat(features, arrayFeatures), slurmsim.Options{Accounting: true, PermitJobExpansion: true}, func(t *testing.T) *slurmtest.Cluster {
 		return slurmtest.Start(t, slurmtest.Options{Accounting: true, PermitJobExpansion: true})
-	}},
-	{"resources", resourceFeatures, resourceModel, resourceCluster},
-	{"power", powerFeatures, powerModel, powerCluster},
-	{"rules", ruleFeatures, ruleModel, ruleCluster},
+	}, ""},
+	{"resources", resourceFeatures, resourceModel, resourceCluster, ""},
+	{"power", powerFeatures, powerModel, powerCluster, ""},
+	{"rules", ruleFeatures, ruleModel, ruleCluster, ""},
 	{"few pings", pingFeatures, slurmsim.Options{}, func(t *testing.T) *slurmtest.Cluster {
 		return slurmtest.Start(t, slurmtest.Options{ExtraConf: "SlurmdTimeout=3000"})
-	}},
-	{"racks", constraintFeatures, rackModel, rackCluster},
-	{"tree", treeFeatures, treeModel, treeCluster},
-	{"licences", licenseFeatures, licenseModel, licenseCluster},
-	{"stepmgr", stepMgrFeatures, stepMgrModel, stepMgrCluster},
+	}, ""},
+	{"racks", constraintFeatures, rackModel, rackCluster, ""},
+	{"tree", treeFeatures, treeModel, treeCluster, ""},
+	{"blocks", blockFeatures(2), blockModel(2), blockCluster("4,8"), "24.11"},
+	{"blocks of four", blockFeatures(4), blockModel(4), blockCluster("4,16"), "24.11"},
+	{"licences", licenseFeatures, licenseModel, licenseCluster, ""},
+	{"stepmgr", stepMgrFeatures, stepMgrModel, stepMgrCluster, ""},
 }
 
 // TestConformance tries every feature on the model and on the real Slurm.
@@ -129,6 +132,9 @@ func TestConformance(t *testing.T) {
 	t.Run("real", func(t *testing.T) {
 		for _, s := range sites {
 			t.Run(s.name, func(t *testing.T) {
+				if s.needs != "" && !slurmtest.Needs(t, s.needs) {
+					return
+				}
 				t.Parallel()
 				cluster := s.real(t)
 				for _, f := range s.features {

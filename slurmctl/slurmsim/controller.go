@@ -24,7 +24,7 @@ func New(o Options) *Cluster {
 	c.chance = rand.New(c.Chance)
 	c.Jobs = map[slurmctl.JobID]*job{}
 	c.nodeTable = newNodeTable(o.NodeList)
-	c.network = newNetwork(o.Topology, o.NodeList)
+	c.network, c.blocks = newNetwork(o.Topology, o.NodeList), newBlocks(o.Topology, o.NodeList)
 	if err := c.findKinds(); err != nil {
 		panic(err) // a mistake in the options
 	}

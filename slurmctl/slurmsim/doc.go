@@ -20,7 +20,7 @@
 //	coroutine, process                        code that runs in virtual time
 //	partition, job, node, resources, reservation, queue
 //	                                          the parts of the state
-//	topology                                  switches
+//	topology, blocks                          switches, and topology/block
 //	timers, cluster, priority                 the whole state, and who looks at it when
 //	choose, limits, limits_text, licenses     a job's nodes; the limits of users
 //	arrays, life, preempt                     how jobs start and end
@@ -78,7 +78,7 @@
 // starts or is changed: the first tasks of a record, or all), with their limit; begin times; holds; afterok/afterany/afternotok/expand dependencies; --nodelist,
 // --exclude, and constraints as slurmctl.ParseConstraint reads them (beside --nodelist, 22.05 ignores brackets, and the model
 // does where it chooses nodes); partitions with limits, tiers, and default times; node
-// weights; topology/tree, without --switches and --contiguous; reservations with IGNORE_JOBS, OVERLAP, MAINT, FLEX, NO_HOLD_JOBS_AFTER_END, and
+// weights; topology/tree, without --contiguous, and topology/block as in 24.11, without --segment; reservations with IGNORE_JOBS, OVERLAP, MAINT, FLEX, NO_HOLD_JOBS_AFTER_END, and
 // PURGE_COMP; the main scheduler (when a job has left its nodes, batch_sched_delay after any other
 // change, and for the whole queue every sched_interval) and the backfill scheduler with its table
 // of times (bf_interval, bf_window, bf_resolution, bf_max_job_test), both following the source of

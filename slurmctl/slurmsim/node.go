@@ -30,7 +30,8 @@ type nodeTable struct {
 	index      map[string]int  `codec:"-"`
 	kinds      []slurmctl.GRES `codec:"-"` // existing kinds
 	uniform    bool            `codec:"-"` // all nodes have the same CPUs and weight
-	network    *network        `codec:"-"` // nil: no topology
+	network    *network        `codec:"-"` // nil: no topology/tree
+	blocks     *blocks         `codec:"-"` // nil: no topology/block
 	Up         nodeSet         // neither down nor drained
 	Completing nodeSet
 	Resuming   nodeSet // powering up

@@ -15,7 +15,7 @@ type Options struct {
 	MemoryMB int64           // per node
 	NodeList []slurmctl.Node // replaces the three above: names, CPUs, memory, features, GRES, and weights
 
-	Topology slurmctl.Topology // of topology/tree, in the order of topology.conf; default: none
+	Topology slurmctl.Topology // of topology/tree or topology/block, in the order of topology.conf; default: none
 
 	Licenses []slurmctl.License
 

@@ -19,18 +19,12 @@ type network struct {
 const unreachable = 1 << 20
 
 func newNetwork(t slurmctl.Topology, nodes []slurmctl.Node) *network {
-	if len(t.Switches) == 0 {
+	if len(t.Switches) == 0 || t.Blocks {
 		return nil
 	}
 	n := &network{}
 	for i, s := range t.Switches {
-		set := newNodeSet(len(nodes))
-		for _, name := range s.Nodes {
-			if k := slices.IndexFunc(nodes, func(node slurmctl.Node) bool { return node.Name == name }); k >= 0 {
-				set.add(k)
-			}
-		}
-		n.below, n.level, n.above = append(n.below, set), append(n.level, 0), append(n.above, i)
+		n.below, n.level, n.above = append(n.below, setOf(s.Nodes, nodes)), append(n.level, 0), append(n.above, i)
 		if s.Above >= 0 {
 			n.above[i] = s.Above
 		}
@@ -49,6 +43,17 @@ func newNetwork(t slurmctl.Topology, nodes []slurmctl.Node) *network {
 		}
 	}
 	return n
+}
+
+// setOf returns the named nodes.
+func setOf(names []string, nodes []slurmctl.Node) nodeSet {
+	set := newNodeSet(len(nodes))
+	for _, name := range names {
+		if k := slices.IndexFunc(nodes, func(node slurmctl.Node) bool { return node.Name == name }); k >= 0 {
+			set.add(k)
+		}
+	}
+	return set
 }
 
 func (n *network) between(i, k int) (hops int) {

@@ -107,6 +107,13 @@ func (w *world) among(busy []string, job slurmsim.Job) []string {
 	ids = append(ids, w.start(job))
 	nodes := w.until(ids[len(ids)-1], slurmctl.Running).NodeList
 	w.must(w.Cancel(w.ctx, ids...))
+	w.idle()
+	return slices.Sorted(slices.Values(nodes))
+}
+
+// idle waits until all nodes are idle.
+func (w *world) idle() {
+	w.Helper()
 	w.eventually("idle nodes", func() error {
 		all, _, err := w.Nodes(w.ctx)
 		if i := slices.IndexFunc(all, func(n slurmctl.Node) bool { return n.State != "idle" }); err == nil && i >= 0 {
@@ -115,5 +122,4 @@ func (w *world) among(busy []string, job slurmsim.Job) []string {
 		return err
 	})
 	w.sleep(100 * time.Millisecond)
-	return slices.Sorted(slices.Values(nodes))
 }

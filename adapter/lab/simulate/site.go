@@ -59,6 +59,9 @@ func clusterOptions(o *slurmsim.Options, words []string) error {
 			}
 		case "switches": // lists of nodes, each on a switch below a common one
 			o.Topology, err = switches(strings.Split(value, "/"))
+		case "blocks": // their sizes, and a list of nodes for each base block
+			sizes, lists, _ := strings.Cut(value, "/")
+			o.Topology, err = blocks(strings.Split(sizes, ","), strings.Split(lists, "/"))
 		case "licenses":
 			o.Licenses, err = slurmctl.ParseLicenses(value)
 		case "enforce":
@@ -85,6 +88,30 @@ func switches(lists []string) (t slurmctl.Topology, err error) {
 		t.Switches = append(t.Switches, s)
 	}
 	t.Switches = append(t.Switches, slurmctl.Switch{Name: "top", Above: -1})
+	return t, nil
+}
+
+// blocks returns base blocks, and of how many the larger ones are made.
+func blocks(sizes, lists []string) (t slurmctl.Topology, err error) {
+	t.Blocks = true
+	for _, text := range sizes {
+		n, err := strconv.Atoi(text)
+		switch {
+		case err != nil || n < 1:
+			return t, fmt.Errorf("blocks: size %q", text)
+		case t.BlockSize == 0:
+			t.BlockSize = n
+		default:
+			t.Levels = append(t.Levels, n/t.BlockSize)
+		}
+	}
+	for i, list := range lists {
+		s := slurmctl.Switch{Name: fmt.Sprint("b", i), Above: -1}
+		if s.Nodes, err = slurmctl.ExpandNodes(list); err != nil {
+			return t, err
+		}
+		t.Switches = append(t.Switches, s)
+	}
 	return t, nil
 }
 

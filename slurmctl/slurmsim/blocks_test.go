@@ -1,0 +1,149 @@
+package slurmsim_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/evoslurm/evoslurm/slurmctl"
+	"github.com/evoslurm/evoslurm/slurmctl/slurmsim"
+	"github.com/evoslurm/evoslurm/slurmctl/slurmtest"
+)
+
+// blocksConf has blocks of different sizes; n27 and n28 are outside of all.
+const blocksConf = `BlockName=b0 Nodes=n[1-5]
+BlockName=b1 Nodes=n[6-9]
+BlockName=b2 Nodes=n[10-14]
+BlockName=b3 Nodes=n[15-18]
+BlockName=b4 Nodes=n[19-22]
+BlockName=b5 Nodes=n[23-26]
+`
+
+// blockModel has nodes of more weight on b0, b3, and b4.
+func blockModel(levels ...int) slurmsim.Options {
+	o := slurmsim.Options{Topology: slurmctl.Topology{Blocks: true, BlockSize: 4, Levels: levels, Switches: []slurmctl.Switch{
+		{Name: "b0", Above: -1, Nodes: numbered(1, 5)}, {Name: "b1", Above: -1, Nodes: numbered(6, 9)}, {Name: "b2", Above: -1, Nodes: numbered(10, 14)},
+		{Name: "b3", Above: -1, Nodes: numbered(15, 18)}, {Name: "b4", Above: -1, Nodes: numbered(19, 22)}, {Name: "b5", Above: -1, Nodes: numbered(23, 26)}}}}
+	for _, name := range numbered(1, 28) {
+		weight := 1
+		if slices.Contains([]string{"n3", "n18", "n19", "n20"}, name) {
+			weight = 7
+		}
+		o.NodeList = append(o.NodeList, slurmctl.Node{Name: name, CPUs: 4, Memory: 1000, Weight: weight})
+	}
+	return o
+}
+
+func blockCluster(sizes string) func(*testing.T) *slurmtest.Cluster {
+	return func(t *testing.T) *slurmtest.Cluster {
+		return slurmtest.Start(t, slurmtest.Options{Nodes: 28, ExtraConf: "TopologyPlugin=topology/block",
+			Files: map[string]string{"topology.conf": blocksConf + "BlockSizes=" + sizes + "\n"}, NodeExtra: map[string]string{"n3,n[18-20]": "Weight=7"}})
+	}
+}
+
+// blockFeatures returns what is tried on a site whose larger blocks are made of so many base blocks.
+func blockFeatures(levels ...int) []feature {
+	return []feature{
+		{"blocks are shown", func(w *world) {
+			got, err := w.Topology(w.ctx)
+			w.must(err)
+			cfg, err := w.Config(w.ctx)
+			w.must(err)
+			if want := blockModel(levels...).Topology; !cfg.HasTopology() || fmt.Sprint(got) != fmt.Sprint(want) {
+				w.Errorf("%v, want %v", got, want)
+			}
+		}},
+		{"jobs start on blocks, or wait", func(w *world) {
+			model, seed := modelOf(w.T, blockModel(levels...)), rand.Uint64()
+			w.Logf("seed %d", seed)
+			chance := rand.New(rand.NewPCG(seed, 0))
+			for range 14 {
+				names := numbered(1, 26)
+				chance.Shuffle(len(names), func(i, k int) { names[i], names[k] = names[k], names[i] })
+				busy := chance.IntN(14)
+				job := slurmsim.Job{Nodes: 1 + chance.IntN(26-busy)}
+				if chance.IntN(4) == 0 {
+					few := 1 + chance.IntN(min(2, job.Nodes))
+					job.NodeList = names[busy : busy+few]
+				}
+				modelled := model.beside(names[:busy], job, 0)
+				patience := 4 * time.Second
+				if len(modelled) > 0 {
+					patience = time.Minute
+				}
+				if real := w.beside(names[:busy], job, patience); !slices.Equal(real, modelled) {
+					w.Errorf("%d nodes beside %s, with %v: %s, and %s in the model", job.Nodes, slurmctl.CompressNodes(names[:busy]), job.NodeList,
+						slurmctl.CompressNodes(real), slurmctl.CompressNodes(modelled))
+				}
+			}
+		}},
+		{"nodes outside of all blocks are for jobs that may have no others", func(w *world) {
+			if got := w.beside(numbered(1, 26), slurmsim.Job{Nodes: 2}, time.Minute); !slices.Equal(got, numbered(27, 28)) {
+				w.Errorf("beside jobs on all blocks: %v", got)
+			}
+			if got := w.beside(numbered(1, 25), slurmsim.Job{Nodes: 2}, 4*time.Second); got != nil {
+				w.Errorf("beside a free node in a block: %v", got)
+			}
+		}},
+		{"jobs that could never start are refused", func(w *world) {
+			for _, c := range []struct {
+				nodes int
+				on    []string
+				says  string
+			}{{1, []string{"n27"}, "Requested topology configuration"}, {2, []string{"n26", "n27"}, "Requested topology configuration"},
+				{2, []string{"n1", "n26"}, "Requested node configuration"}, {27, nil, "Requested node configuration"}} {
+				id, err := w.submit(slurmsim.Job{Nodes: c.nodes, NodeList: c.on, TimeLimit: time.Minute})
+				if err == nil || !strings.Contains(err.Error(), c.says+" is not available") {
+					w.Errorf("%d nodes on %v: %d, %v", c.nodes, c.on, id, err)
+				}
+			}
+		}},
+		{"Slurm gives up at a base block without a free node", func(w *world) {
+			busy, nodes := numbered(6, 9), 9
+			if levels[0] == 4 {
+				busy, nodes = numbered(1, 5), 18
+			}
+			modelled := modelOf(w.T, blockModel(levels...)).beside(busy, slurmsim.Job{Nodes: nodes}, 0)
+			if got := w.beside(busy, slurmsim.Job{Nodes: nodes}, 6*time.Second); !slices.Equal(got, modelled) {
+				w.Errorf("%s, and %s in the model", slurmctl.CompressNodes(got), slurmctl.CompressNodes(modelled))
+			}
+			if levels[0] == 4 && modelled != nil {
+				w.Errorf("the model starts it on %s", slurmctl.CompressNodes(modelled))
+			}
+		}},
+	}
+}
+
+// beside returns the nodes that a job gets in some time beside a job on each of the busy nodes, nil, or that it is refused.
+func (w *world) beside(busy []string, job slurmsim.Job, patience time.Duration) (nodes []string) {
+	w.Helper()
+	var ids []slurmctl.JobID
+	for _, name := range busy {
+		ids = append(ids, w.start(slurmsim.Job{Nodes: 1, NodeList: []string{name}}))
+	}
+	for _, id := range ids {
+		w.until(id, slurmctl.Running)
+	}
+	job.TimeLimit = 20 * time.Minute
+	id, err := w.submit(job)
+	if err != nil && !strings.Contains(err.Error(), "is not available") {
+		w.Fatal(err)
+	} else if err != nil {
+		if len(ids) > 0 {
+			w.must(w.Cancel(w.ctx, ids...))
+		}
+		w.idle()
+		return []string{"refused"}
+	}
+	for end := w.now().Add(max(patience, 4*time.Second)); nodes == nil && w.now().Before(end); w.sleep(100 * time.Millisecond) {
+		if j := w.job(id); j.State == slurmctl.Running {
+			nodes = slices.Sorted(slices.Values(j.NodeList))
+		}
+	}
+	w.must(w.Cancel(w.ctx, append(ids, id)...))
+	w.idle()
+	return nodes
+}
