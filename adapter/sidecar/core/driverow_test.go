@@ -9,6 +9,7 @@ import (
 	"github.com/evoslurm/evoslurm/adapter/internal/drivemode"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/adopt"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/mode"
+	"github.com/evoslurm/evoslurm/adapter/sidecar/core/slurm"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/state"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/state/statetest"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/view"
@@ -39,7 +40,7 @@ func TestDriveRowIsCurrent(t *testing.T) {
 	adopt.LearnAll(c, c.Snapshot)
 	check("it has no step manager", drivemode.Merge, mode.Facts{UpdatesNeedAccount: true, ResizesOnce: true})
 	c.MayUpdate(true)
-	c.Turn(j, errors.New("no merging"))
+	slurm.Unmerge(c, j, errors.New("no merging"))
 	check("turned", drivemode.Companion, mode.Facts{ResizesOnce: true})
 	if err := view.CheckJobs(c); err != nil {
 		t.Error(err)

@@ -49,7 +49,7 @@ func mayGiveUp(c *state.Core, j *state.Job, to int, err error) {
 
 // undoGrowth gives a job back the profile, and waiting jobs the time, that its failed growth on demand took.
 func undoGrowth(c *state.Core, j *state.Job) {
-	j.UndoGrowth(c.Now)
+	state.UndoGrowth(j, c.Now)
 	follow.GrowthFailed(c, j)
 	refit.ChangeProfile(c, j)
 	c.StorePlan(j, nil) // no part of it applies

@@ -283,7 +283,7 @@ func SettleGrow(c *state.Core, j *state.Job, p *state.Pending, o msg.Outcome) {
 		c.ParksIn[state.ParksKey{j.UID, p.Args.Partition, j.QOS}] = true
 	}
 	if got.Never != nil {
-		c.Turn(j, got.Never)
+		slurm.Unmerge(c, j, got.Never)
 	}
 	j.ExpandedBy(got.Expanders)
 	if g.Step != refit.LentStep {

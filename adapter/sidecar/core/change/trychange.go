@@ -156,7 +156,7 @@ func neverAs(c *state.Core, s *state.Snapshot, t *state.Target) string {
 		}
 	}
 	if why := request.ResizedTwice(t.Profile); why != "" && facts.ResizesOnce {
-		return why + ", " + state.OnceWords(c)
+		return why + ", " + slurm.OnceWords(c)
 	}
 	if !t.Runs() {
 		if why := neverStarts(c, s, t); why != "" {

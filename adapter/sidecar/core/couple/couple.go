@@ -44,7 +44,7 @@ func Follow(c *state.Core) {
 		if has == nil || slices.EqualFunc(had(j), has, slices.Equal) {
 			continue
 		}
-		j.Assign(has)
+		state.Assign(j, has)
 		c.Save(j)
 		c.Event(j, "components", map[string]any{"step": j.Step, "nodes": inWords(j.Components)})
 	}

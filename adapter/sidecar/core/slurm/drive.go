@@ -21,7 +21,7 @@ func DriveOf(c *state.Core, r *slurmctl.Job, sp request.Request, stepMgr bool) (
 	const inWords = "drive mode merge cannot work here: %s; submit the job without --drive"
 	wanted := sp.Drive
 	facts := c.Facts.With(stepMgr)
-	drive, why = state.SiteDrive(c, facts)
+	drive, why = SiteDrive(c, facts)
 	switch {
 	case wanted == drivemode.Merge && drive != drivemode.Merge:
 		return "", "", fmt.Errorf(inWords, why)
@@ -62,7 +62,7 @@ func checkResizes(c *state.Core, sp request.Request, facts mode.Facts) error {
 			}
 		}
 		if against := request.ResizedTwice(p); facts.ResizesOnce && against != "" {
-			return errors.New(against + ", " + state.OnceWords(c) + ": " + request.OnceRemedy)
+			return errors.New(against + ", " + OnceWords(c) + ": " + request.OnceRemedy)
 		}
 	}
 	return nil
@@ -100,4 +100,29 @@ func noMerge(c *state.Core, r *slurmctl.Job, p planner.Profile) string {
 		}
 	}
 	return ""
+}
+
+// OnceWords returns the text that Slurm resizes a job only once.
+func OnceWords(c *state.Core) string {
+	return fmt.Sprintf("and Slurm %s without slurmdbd resizes a job only once", c.SlurmConfig.Version)
+}
+
+// SiteDrive returns the drive mode that jobs get where facts hold, and why.
+func SiteDrive(c *state.Core, on mode.Facts) (drivemode.Mode, string) {
+	if b := mode.Of(c.Drive, on); b.MergesGrowths && !b.Works {
+		return drivemode.Companion, on.WhyFixed()
+	}
+	return c.Drive, c.DriveReason
+}
+
+// Unmerge makes a job grow by companions from now on.
+func Unmerge(c *state.Core, j *state.Job, why error) {
+	if !j.Mode.MergesGrowths {
+		return
+	}
+	j.DriveBy(string(drivemode.Companion))
+	state.SetMode(c, j)
+	c.Save(j)
+	c.Event(j, "drive changed", map[string]any{"from": drivemode.Merge, "to": drivemode.Companion, "why": why.Error()})
+	c.LogJob(j).WithError(why).Warn("Slurm merges nothing into this job: it grows by companions from now on")
 }

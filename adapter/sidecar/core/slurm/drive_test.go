@@ -7,7 +7,6 @@ import (
 	"github.com/evoslurm/evoslurm/adapter/internal/config"
 	"github.com/evoslurm/evoslurm/adapter/internal/drivemode"
 	"github.com/evoslurm/evoslurm/adapter/job/request"
-	"github.com/evoslurm/evoslurm/adapter/sidecar/core/state"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/state/statetest"
 	"github.com/evoslurm/evoslurm/planner"
 	"github.com/evoslurm/evoslurm/slurmctl"
@@ -47,7 +46,7 @@ func TestBareSite(t *testing.T) {
 			}
 		}
 	}
-	if drive, why := state.SiteDrive(c, c.Facts); drive != drivemode.Companion || !strings.Contains(why, "Account=") {
+	if drive, why := SiteDrive(c, c.Facts); drive != drivemode.Companion || !strings.Contains(why, "Account=") {
 		t.Errorf("the site's is %s: %s", drive, why)
 	}
 }

@@ -25,11 +25,11 @@ func (j *Job) Change(t *Target, id string, now time.Time) {
 	j.Changed(row.Change{ID: id, Step: ended, Open: true})
 	j.Cause, j.Kept, j.Overdue, j.NeedsReplan, j.Warned, j.UnheldTold = Reason{}, nil, 0, false, false, 0
 	j.Extend, j.Unwritten, j.Undo = j.Runs(), true, &was
-	j.grows(t, &was.Job)
+	recall(j, t, &was.Job)
 }
 
-// grows records what is undone if the growth of a target fails, or as it is since a target without a growth.
-func (j *Job) grows(t *Target, was *row.Job) {
+// recall records what is undone if the growth of a target fails, or as it is since a target without a growth.
+func recall(j *Job, t *Target, was *row.Job) {
 	g := row.Growing{Profile: was.Profile, Postpones: t.Later}
 	switch before := was.Growing; {
 	case t.Grown > 0:
@@ -48,7 +48,7 @@ func (j *Job) grows(t *Target, was *row.Job) {
 }
 
 // UndoGrowth gives a job in a step the profile from before its growth, which has failed. The step lasts at least until now.
-func (j *Job) UndoGrowth(now time.Time) {
+func UndoGrowth(j *Job, now time.Time) {
 	g := j.Growing
 	j.Profile = slices.Clone(g.Profile)
 	current := &j.Profile[j.Step-1]

@@ -3,7 +3,7 @@ package state
 import "slices"
 
 // Assign records which nodes each component has.
-func (j *Job) Assign(nodes [][]string) {
+func Assign(j *Job, nodes [][]string) {
 	j.Components = slices.Clone(j.Components)
 	for i := range j.Components {
 		j.Components[i].Nodes = nodes[i]

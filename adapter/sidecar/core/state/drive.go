@@ -1,8 +1,6 @@
 package state
 
 import (
-	"fmt"
-
 	"github.com/evoslurm/evoslurm/adapter/internal/drivemode"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/mode"
 )
@@ -29,31 +27,6 @@ func FactsOf(c *Core, j *Job) mode.Facts {
 	}
 	facts.AsksJobs = facts.AsksJobs && j.User != c.Site.User
 	return facts
-}
-
-// SiteDrive returns the drive mode that jobs get where facts hold, and why.
-func SiteDrive(c *Core, on mode.Facts) (drivemode.Mode, string) {
-	if b := mode.Of(c.Drive, on); b.MergesGrowths && !b.Works {
-		return drivemode.Companion, on.WhyFixed()
-	}
-	return c.Drive, c.DriveReason
-}
-
-// Turn makes the job grow by companions from now on.
-func (c *Core) Turn(j *Job, why error) {
-	if !j.Mode.MergesGrowths {
-		return
-	}
-	j.DriveBy(string(drivemode.Companion))
-	SetMode(c, j)
-	c.Save(j)
-	c.Event(j, "drive changed", map[string]any{"from": drivemode.Merge, "to": drivemode.Companion, "why": why.Error()})
-	c.LogJob(j).WithError(why).Warn("Slurm merges nothing into this job: it grows by companions from now on")
-}
-
-// OnceWords returns the text that Slurm resizes a job only once.
-func OnceWords(c *Core) string {
-	return fmt.Sprintf("and Slurm %s without slurmdbd resizes a job only once", c.SlurmConfig.Version)
 }
 
 // MayUpdate records whether Slurm lets the sidecar change running jobs.

@@ -87,7 +87,7 @@ func strangers(c *state.Core, status *api.Status) []api.Job {
 
 // status returns the sidecar's state, without the number of jobs set aside.
 func status(c *state.Core) api.Status {
-	drive, why := state.SiteDrive(c, c.Facts.With(false))
+	drive, why := slurm.SiteDrive(c, c.Facts.With(false))
 	status := api.Status{Version: c.Site.Version, Cluster: c.SlurmConfig.ClusterName, SlurmVersion: c.SlurmConfig.Version,
 		Mode: string(c.Config.Mode), Started: c.Wall(c.Started), ClockLead: c.Lead.Seconds(), SlurmCalls: c.CycleCalls, PollPause: c.Pace.Pause.Seconds(), PollsApart: pace.Apart(&c.Pace).Seconds(), SlurmShare: pace.Share(&c.Pace, c.Config.PollInterval), MostShare: c.Config.Slurm.Share, Drive: string(drive), DriveReason: why, Drain: drainShown(c)}
 	if c.Snapshot != nil {
