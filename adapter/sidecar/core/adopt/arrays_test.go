@@ -20,23 +20,23 @@ func TestUnfold(t *testing.T) {
 		set  func(*statetest.Bench, *slurmctl.Job)
 		want string
 	}{
-		{"the first 32", func(*statetest.Bench, *slurmctl.Job) {}, "{50 work (waiting) 1-32 work}"},
-		{"the rest has its name", func(_ *statetest.Bench, r *slurmctl.Job) { r.Name = "work (waiting)" }, "{50  1-32 work}"},
-		{"a million", func(_ *statetest.Bench, r *slurmctl.Job) { r.Display, r.ArrayTasks = "50_[0-999999]", 1_000_000 }, "{50 work (waiting) 0-31 work}"},
-		{"a cut list", func(_ *statetest.Bench, r *slurmctl.Job) { r.Display, r.ArrayTasks = "50_[1,4,...]", 300_000 }, "{50 work (waiting) 1,4 work}"},
-		{"all but one", func(_ *statetest.Bench, r *slurmctl.Job) { r.Display, r.ArrayTasks = "50_[4,7,9]", 3 }, "{50 work (waiting) 4,7 work}"},
-		{"a limit", func(_ *statetest.Bench, r *slurmctl.Job) { r.Display, r.ArrayLimit = "50_[1-100%3]", 3 }, "{50 work (waiting) 1-3 work}"},
+		{"the first 32", func(*statetest.Bench, *slurmctl.Job) {}, `unfold 1-32 of 50 as work, the rest as "work (waiting)"`},
+		{"the rest has its name", func(_ *statetest.Bench, r *slurmctl.Job) { r.Name = "work (waiting)" }, "unfold 1-32 of 50 as work"},
+		{"a million", func(_ *statetest.Bench, r *slurmctl.Job) { r.Display, r.ArrayTasks = "50_[0-999999]", 1_000_000 }, `unfold 0-31 of 50 as work, the rest as "work (waiting)"`},
+		{"a cut list", func(_ *statetest.Bench, r *slurmctl.Job) { r.Display, r.ArrayTasks = "50_[1,4,...]", 300_000 }, `unfold 1,4 of 50 as work, the rest as "work (waiting)"`},
+		{"all but one", func(_ *statetest.Bench, r *slurmctl.Job) { r.Display, r.ArrayTasks = "50_[4,7,9]", 3 }, `unfold 4,7 of 50 as work, the rest as "work (waiting)"`},
+		{"a limit", func(_ *statetest.Bench, r *slurmctl.Job) { r.Display, r.ArrayLimit = "50_[1-100%3]", 3 }, `unfold 1-3 of 50 as work, the rest as "work (waiting)"`},
 		{"a limit that is reached", func(b *statetest.Bench, r *slurmctl.Job) {
 			r.Display, r.ArrayLimit = "50_[3-100%2]", 2
 			tasks(b, 2, slurmctl.Running)
 		}, ""},
-		{"31 of the user wait", func(b *statetest.Bench, _ *slurmctl.Job) { tasks(b, 31, slurmctl.Pending) }, "{50 work (waiting) 1 work}"},
+		{"31 of the user wait", func(b *statetest.Bench, _ *slurmctl.Job) { tasks(b, 31, slurmctl.Pending) }, `unfold 1 of 50 as work, the rest as "work (waiting)"`},
 		{"32 of the user wait", func(b *statetest.Bench, _ *slurmctl.Job) { tasks(b, 32, slurmctl.Pending) }, ""},
-		{"40 of the user run", func(b *statetest.Bench, _ *slurmctl.Job) { tasks(b, 40, slurmctl.Running) }, "{50 work (waiting) 1-32 work}"},
+		{"40 of the user run", func(b *statetest.Bench, _ *slurmctl.Job) { tasks(b, 40, slurmctl.Running) }, `unfold 1-32 of 50 as work, the rest as "work (waiting)"`},
 		{"32 of another user wait", func(b *statetest.Bench, r *slurmctl.Job) {
 			tasks(b, 32, slurmctl.Pending)
 			r.UID = 1001
-		}, "{50 work (waiting) 1-32 work}"},
+		}, `unfold 1-32 of 50 as work, the rest as "work (waiting)"`},
 		{"a task was refused", func(b *statetest.Bench, r *slurmctl.Job) {
 			tasks(b, 1, slurmctl.Pending)
 			b.Seen.ByID[200].ArrayJobID, b.Seen.ByID[200].Display = 50, "50_1"
@@ -47,10 +47,10 @@ func TestUnfold(t *testing.T) {
 			for id := range 32 {
 				Refuse(b.Core, b.Seen.ByID[slurmctl.JobID(200+id)], errors.New("too large"))
 			}
-		}, "{50 work (waiting) 1-32 work}"},
+		}, `unfold 1-32 of 50 as work, the rest as "work (waiting)"`},
 		{"held", func(_ *statetest.Bench, r *slurmctl.Job) { r.Priority = 0 }, ""},
 		{"after another job", func(_ *statetest.Bench, r *slurmctl.Job) { r.Dependency = "afterok:7_*(unfulfilled)" }, ""},
-		{"each after its own", func(_ *statetest.Bench, r *slurmctl.Job) { r.Dependency = "aftercorr:7_*(unfulfilled)" }, "{50 work (waiting) 1-32 work}"},
+		{"each after its own", func(_ *statetest.Bench, r *slurmctl.Job) { r.Dependency = "aftercorr:7_*(unfulfilled)" }, `unfold 1-32 of 50 as work, the rest as "work (waiting)"`},
 		{"a stock job's", func(b *statetest.Bench, r *slurmctl.Job) { r.Comment, r.StartTime = "", b.Now }, ""},
 		{"it failed just now", func(b *statetest.Bench, _ *slurmctl.Job) {
 			Unfold(b.Core, b.Seen)
@@ -79,7 +79,7 @@ func TestUnfold(t *testing.T) {
 			if n := len(b.Tasks()); n != 0 {
 				t.Errorf("%d tasks left", n)
 			}
-			if Unfold(b.Core, b.Seen); slices.ContainsFunc(b.Tasks(), func(s string) bool { return strings.HasPrefix(s, "{50") }) {
+			if Unfold(b.Core, b.Seen); slices.ContainsFunc(b.Tasks(), func(s string) bool { return strings.HasPrefix(s, "unfold ") }) {
 				t.Error("it was unfolded again before Slurm answered")
 			}
 		})
