@@ -280,14 +280,7 @@ type bestBase struct {
 func (s *blockSearch) consider(i int, count, onPart []int, b *bestBase) {
 	fits := count[i] >= s.left
 	if s.limited && (b.at < 0 || b.at/s.part != i/s.part) {
-		at := i / s.part * s.part
-		same := slices.Contains(s.used[at:s.end(at, s.part)], true)
-		better := 1
-		if b.at >= 0 && same == b.same {
-			better = s.compare(onPart[i/s.part], onPart[b.at/s.part])
-		} else if b.at >= 0 && !same {
-			better = -1
-		}
+		same, better := s.comparePart(i/s.part, onPart, b)
 		if better > 0 {
 			*b = bestBase{i, fits, same}
 		}
@@ -298,6 +291,21 @@ func (s *blockSearch) consider(i int, count, onPart []int, b *bestBase) {
 	if b.at < 0 || fits && (!b.fits || count[i] <= count[b.at]) || !fits && !b.fits && count[i] >= count[b.at] {
 		b.at, b.fits = i, fits
 	}
+}
+
+// comparePart returns whether the job has a smaller block, and 1 if that is better than the best so far; 0 if they are alike.
+func (s *blockSearch) comparePart(part int, onPart []int, b *bestBase) (same bool, better int) {
+	at := part * s.part
+	same = slices.Contains(s.used[at:s.end(at, s.part)], true)
+	switch {
+	case b.at < 0:
+		return same, 1
+	case same == b.same:
+		return same, s.compare(onPart[part], onPart[b.at/s.part])
+	case same:
+		return same, 1
+	}
+	return same, -1
 }
 
 // compare returns 1 if a smaller block with so many nodes is better than one with so many others, and 0 if they are alike.

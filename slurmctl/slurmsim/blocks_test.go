@@ -44,6 +44,32 @@ func blockCluster(sizes string) func(*testing.T) *slurmtest.Cluster {
 	}
 }
 
+// startsOnBlocks compares on which nodes random jobs start beside others with the model.
+func (w *world) startsOnBlocks(levels ...int) {
+	model, seed := modelOf(w.T, blockModel(levels...)), rand.Uint64()
+	w.Logf("seed %d", seed)
+	chance := rand.New(rand.NewPCG(seed, 0))
+	for range 14 {
+		names := numbered(1, 26)
+		chance.Shuffle(len(names), func(i, k int) { names[i], names[k] = names[k], names[i] })
+		busy := chance.IntN(14)
+		job := slurmsim.Job{Nodes: 1 + chance.IntN(26-busy)}
+		if chance.IntN(4) == 0 {
+			few := 1 + chance.IntN(min(2, job.Nodes))
+			job.NodeList = names[busy : busy+few]
+		}
+		modelled := model.beside(names[:busy], job, 0)
+		patience := 4 * time.Second
+		if len(modelled) > 0 {
+			patience = time.Minute
+		}
+		if real := w.beside(names[:busy], job, patience); !slices.Equal(real, modelled) {
+			w.Errorf("%d nodes beside %s, with %v: %s, and %s in the model", job.Nodes, slurmctl.CompressNodes(names[:busy]), job.NodeList,
+				slurmctl.CompressNodes(real), slurmctl.CompressNodes(modelled))
+		}
+	}
+}
+
 // blockFeatures returns what is tried on a site whose larger blocks are made of so many base blocks.
 func blockFeatures(levels ...int) []feature {
 	return []feature{
@@ -56,30 +82,7 @@ func blockFeatures(levels ...int) []feature {
 				w.Errorf("%v, want %v", got, want)
 			}
 		}},
-		{"jobs start on blocks, or wait", func(w *world) {
-			model, seed := modelOf(w.T, blockModel(levels...)), rand.Uint64()
-			w.Logf("seed %d", seed)
-			chance := rand.New(rand.NewPCG(seed, 0))
-			for range 14 {
-				names := numbered(1, 26)
-				chance.Shuffle(len(names), func(i, k int) { names[i], names[k] = names[k], names[i] })
-				busy := chance.IntN(14)
-				job := slurmsim.Job{Nodes: 1 + chance.IntN(26-busy)}
-				if chance.IntN(4) == 0 {
-					few := 1 + chance.IntN(min(2, job.Nodes))
-					job.NodeList = names[busy : busy+few]
-				}
-				modelled := model.beside(names[:busy], job, 0)
-				patience := 4 * time.Second
-				if len(modelled) > 0 {
-					patience = time.Minute
-				}
-				if real := w.beside(names[:busy], job, patience); !slices.Equal(real, modelled) {
-					w.Errorf("%d nodes beside %s, with %v: %s, and %s in the model", job.Nodes, slurmctl.CompressNodes(names[:busy]), job.NodeList,
-						slurmctl.CompressNodes(real), slurmctl.CompressNodes(modelled))
-				}
-			}
-		}},
+		{"jobs start on blocks, or wait", func(w *world) { w.startsOnBlocks(levels...) }},
 		{"nodes outside of all blocks are for jobs that may have no others", func(w *world) {
 			if got := w.beside(numbered(1, 26), slurmsim.Job{Nodes: 2}, time.Minute); !slices.Equal(got, numbered(27, 28)) {
 				w.Errorf("beside jobs on all blocks: %v", got)
