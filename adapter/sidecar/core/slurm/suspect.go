@@ -19,13 +19,13 @@ const suspectFor = 40 * time.Second
 // caused further failures, and must not keep nodes from others that way.
 const mostDoubts = 2
 
-// SuspectNodes marks the nodes of a job's expander that Slurm did not start.
+// SuspectNodes marks the nodes of a job's expander that Slurm did not start, unless it puts another job first.
 func SuspectNodes(c *state.Core, j *state.Job, nodes []string, err error) {
 	if err == nil {
 		delete(c.Doubts, j.UID)
 	}
 	var pending *slurmctl.PendingError
-	if !errors.As(err, &pending) || slurmctl.KindOf(pending.Reason) != slurmctl.NodesReason && pending.Reason != "" || errors.Is(err, context.Canceled) {
+	if !errors.As(err, &pending) || slurmctl.KindOf(pending.Reason) != slurmctl.NodesReason && pending.Reason != "" || pending.Reason == "Priority" || errors.Is(err, context.Canceled) {
 		return
 	}
 	if c.Doubts[j.UID] >= mostDoubts {

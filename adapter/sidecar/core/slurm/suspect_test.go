@@ -20,6 +20,7 @@ func TestSuspects(t *testing.T) {
 	}{
 		"Slurm starts it":                      {[]error{nil}, ""},
 		"it waits for resources":               {[]error{stays("Resources")}, "n1"},
+		"another job comes first":              {[]error{stays("Priority")}, ""},
 		"no reason was seen":                   {[]error{stays("")}, "n1"},
 		"a limit of the user's account":        {[]error{stays("AssocGrpNodeLimit")}, ""},
 		"its user holds it":                    {[]error{stays("JobHeldUser")}, ""},
