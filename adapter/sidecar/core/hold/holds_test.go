@@ -1,6 +1,7 @@
 package hold
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -61,6 +62,36 @@ func TestForsaken(t *testing.T) {
 		SyncHolds(b.Core, b.Seen)
 		if _, there := HoldFor(b.Core, j, 3); c.gone != "" && (there || len(b.Tasks()) > 0) {
 			t.Errorf("%s: a hold that is being given up is used", name)
+		}
+	}
+}
+
+// TestFarHoldsInTurn: of holds of queued jobs whose starts recede, the one that lags most is changed first, also behind others
+// that need a change all the time.
+func TestFarHoldsInTurn(t *testing.T) {
+	for name, c := range map[string]struct {
+		lags [3]int64 // seconds by which each hold begins too early
+		want string
+	}{
+		"all lag a little":         {[3]int64{20, 20, 60}, "evo_1_1_1"},
+		"the last lags by minutes": {[3]int64{20, 20, 61}, "evo_3_1_1"},
+		"two lag by minutes":       {[3]int64{20, 120, 90}, "evo_2_1_1"},
+	} {
+		b := statetest.New(t, 12)
+		for i, lag := range c.lags {
+			id := i + 1
+			j := b.Evolving(id, uint64(9-i), "1@10m", time.Hour)
+			j.UID = uint32(1000 + i)
+			start := int64(3600)
+			b.Plans(j, fmt.Sprintf("%d-%d n%d", start, start+600, id))
+			at := time.Unix(statetest.Second+start-lag, 0)
+			SetHold(b.Core, slurmctl.Reservation{Name: state.OwnName{Job: slurmctl.JobID(id), Step: 1, Attempt: 1}.String(), Nodes: statetest.Nodes(fmt.Sprintf("n%d", id)), Users: []string{"user"},
+				Flags: msg.StartFlags, Start: at, End: at.Add(time.Hour + time.Minute)})
+		}
+		b.Tasks()
+		SyncHolds(b.Core, b.Seen)
+		if got := strings.Join(b.Tasks(), "; "); !strings.HasPrefix(got, "change "+c.want+" ") || strings.Contains(got, ";") {
+			t.Errorf("%s: %q, want a change of %s", name, got, c.want)
 		}
 	}
 }

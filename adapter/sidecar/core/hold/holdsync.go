@@ -1,6 +1,7 @@
 package hold
 
 import (
+	"cmp"
 	"errors"
 	"maps"
 	"slices"
@@ -139,7 +140,7 @@ func forsaken(c *state.Core, j *state.Job, step int, hold string) bool {
 func changeHolds(c *state.Core, wanted []state.Hold, existing map[state.HoldKey]string, now int64, exact bool) (open msg.Set) {
 	missing := missingNodes(c, wanted, existing, now)
 	open = msg.Set{}
-	for _, h := range wanted {
+	for _, h := range inTurn(c, wanted, existing, now) {
 		name, exists := existing[state.HoldKey{h.Job.BaseID(), h.Step}]
 		r, u, change := adjusted(c, c.Reservations[name], h, now, exact)
 		if exists && (name == "" || !change) {
@@ -159,6 +160,27 @@ func changeHolds(c *state.Core, wanted []state.Hold, existing map[state.HoldKey]
 		}
 	}
 	return open
+}
+
+// mostLag is by how many seconds the start of a hold may differ from its plan until the hold is changed before others.
+const mostLag = 60
+
+// inTurn returns the wanted holds in the order in which they are changed: far ones that lag behind their plan come first, the
+// longest first. Changes of far holds are rationed, and where starts recede all the time the first of them would take all.
+func inTurn(c *state.Core, wanted []state.Hold, existing map[state.HoldKey]string, now int64) []state.Hold {
+	lag := func(h state.Hold) int64 {
+		r, there := c.Reservations[existing[state.HoldKey{h.Job.BaseID(), h.Step}]]
+		if by := max(h.Start-r.Start.Unix(), r.Start.Unix()-h.Start); there && by > mostLag && h.Far(c, now) {
+			return by
+		}
+		return 0
+	}
+	if !slices.ContainsFunc(wanted, func(h state.Hold) bool { return lag(h) > 0 }) {
+		return wanted
+	}
+	all := slices.Clone(wanted)
+	slices.SortStableFunc(all, func(a, b state.Hold) int { return cmp.Compare(lag(b), lag(a)) })
+	return all
 }
 
 // surplusFor is how long a surplus hold stays at most while other changes of its job's holds go first.
