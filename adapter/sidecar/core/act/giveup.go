@@ -23,7 +23,7 @@ func mayGiveUp(c *state.Core, j *state.Job, to int, err error) {
 	text := fmt.Sprintf("the growth to %d nodes was given up: %v", to, err)
 	again := &state.KeptBack{Text: text + "; it is tried again when the job's script calls evosctl next", GivenUp: true}
 	detail := map[string]any{"nodes": to, "failures": j.Failures, "error": err.Error()}
-	onDemand := j.State == row.Waiting && j.Growing != nil
+	onDemand := j.State == row.Waiting && state.GrowthUndone(j.Job, j.Step)
 	if onDemand {
 		again, detail["profile"] = nil, j.Growing.Profile.String()
 	}

@@ -51,6 +51,25 @@ func TestGrowthUndone(t *testing.T) {
 	}
 }
 
+// TestGrowthPassed: a growth that another sidecar has led the job past can no longer be undone.
+func TestGrowthPassed(t *testing.T) {
+	b := statetest.New(t, 8)
+	j := b.Evolving(1, 1, "2@1m,3@3m,2@6m", time.Hour)
+	b.Runs(j, "n[1-3]")
+	j.Step, j.Growing = 2, &row.Growing{Profile: planner.Profile{{Nodes: 2, Duration: 600}}}
+	if state.GrowthUndone(j.Job, j.Step) {
+		t.Error("it can be undone")
+	}
+	changes(t, j, "2@1m,3@1m,5@2m", state.Target{}, b.Now)
+	if j.Growing != nil {
+		t.Errorf("%+v", j.Growing)
+	}
+	j.Growing = &row.Growing{}
+	if j.InStep(b.Now); j.Growing != nil {
+		t.Error("it is not settled when a step begins")
+	}
+}
+
 // updates asks for other coming steps.
 func updates(t *testing.T, j *state.Job) {
 	t.Helper()

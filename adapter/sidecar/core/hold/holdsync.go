@@ -162,7 +162,7 @@ func changeHolds(c *state.Core, wanted []state.Hold, existing map[state.HoldKey]
 	return open
 }
 
-// mostLag is by how many seconds the start of a hold may differ from its plan until the hold is changed before others.
+// mostLag is the number of seconds by which the start of a hold may differ from its plan until it is changed before others.
 const mostLag = 60
 
 // inTurn returns the wanted holds in the order in which they are changed: far ones that lag behind their plan come first, the

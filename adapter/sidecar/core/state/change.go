@@ -36,7 +36,8 @@ func recall(j *Job, t *Target, was *row.Job) {
 		if was.Malleable != nil {
 			g.Max = was.Malleable.Max
 		}
-	case before == nil:
+	case !GrowthUndone(was, j.Step):
+		j.Growing = nil
 		return
 	default: // other coming steps are asked for while the job waits
 		g.Profile, g.Postpones = slices.Concat(before.Profile[:j.Step], j.Profile[j.Step:]), before.Postpones
@@ -45,6 +46,11 @@ func recall(j *Job, t *Target, was *row.Job) {
 		}
 	}
 	j.Growing = &g
+}
+
+// GrowthUndone reports whether a job in a step has a growth that can be undone.
+func GrowthUndone(j *row.Job, step int) bool {
+	return j.Growing != nil && len(j.Growing.Profile) >= step
 }
 
 // UndoGrowth gives a job in a step the profile from before its growth, which has failed. The step lasts at least until now.

@@ -42,7 +42,6 @@ func (j *Job) BeginStep(at time.Time) {
 	if j.Guess > 0 {
 		j.Guessed(j.Step)
 	}
-	j.GrowthSettled()
 	j.InStep(at)
 }
 
@@ -50,6 +49,7 @@ func (j *Job) BeginStep(at time.Time) {
 func (j *Job) InStep(at time.Time) {
 	j.State, j.StepStarted, j.StepEnded = row.Running, at, time.Time{}
 	j.Cause, j.Kept, j.KeptTimes = Reason{}, nil, 0
+	j.GrowthSettled()
 	j.Warned, j.Overdue, j.NeedsReplan, j.YieldedTo = false, 0, false, 0
 }
 
