@@ -67,6 +67,8 @@ func TestSettable(t *testing.T) {
 		{"allow.users", "alice, bob", "", `" bob" is not the name of a user`},
 		{"deny.qos", "a\nb", "", "is not the name of a QOS"},
 		{"deny.accounts", strings.Repeat("a,", mostNames) + "a", "", "1001 names; want 1000 at most"},
+		{"allow.accounts", strings.Repeat("a", longestName), strings.Repeat("a", longestName), ""},
+		{"allow.accounts", strings.Repeat("a", longestName+1), "", "is not the name of a account"},
 		{"deny.groups", "", "", ""},
 		{"database", "/x", "", `"database" is no key to set at run time`},
 	} {

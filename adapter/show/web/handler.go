@@ -15,6 +15,7 @@ import (
 	"path"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/evoslurm/evoslurm/adapter/api"
@@ -70,7 +71,7 @@ const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src
 var files embed.FS
 
 // assets are the static files by name, with their sums.
-var assets = readAssets()
+var assets = sync.OnceValue(readAssets)
 
 type asset struct {
 	data []byte
@@ -119,7 +120,7 @@ func (p *Page) Handler() http.Handler {
 		mux.HandleFunc(base+"signin", acted(p.signIn))
 		mux.HandleFunc(base+"signout", acted(p.signOut))
 	}
-	for name := range assets {
+	for name := range assets() {
 		mux.HandleFunc(base+name, looked(static))
 	}
 	mux.HandleFunc(base, p.show("error", readTimeout, func(context.Context, visit) (any, error) {
@@ -179,7 +180,7 @@ func only(h http.HandlerFunc, methods ...string) http.HandlerFunc {
 
 // static serves a file, cacheable forever if the address has its hash.
 func static(w http.ResponseWriter, r *http.Request) {
-	a := assets[path.Base(r.URL.Path)]
+	a := assets()[path.Base(r.URL.Path)]
 	w.Header().Set("Content-Type", a.kind)
 	w.Header().Set("ETag", `"`+a.sum+`"`)
 	if r.URL.Query().Get("v") == a.sum {
@@ -195,7 +196,7 @@ func static(w http.ResponseWriter, r *http.Request) {
 // Static serves one of the page's static files below base, and reports whether there is such a file.
 func Static(base string, w http.ResponseWriter, r *http.Request) bool {
 	rest, ok := strings.CutPrefix(r.URL.Path, rooted(base))
-	if _, found := assets[sessionPath.ReplaceAllString(rest, "")]; !ok || !found {
+	if _, found := assets()[sessionPath.ReplaceAllString(rest, "")]; !ok || !found {
 		return false
 	}
 	guard(looked(static)).ServeHTTP(w, r)
@@ -297,7 +298,7 @@ func (p *Page) refuse(w http.ResponseWriter, r *http.Request, f frame, err error
 // render sends a page.
 func render(w http.ResponseWriter, r *http.Request, name string, status int, f frame) {
 	var page bytes.Buffer
-	if err := pages[name].ExecuteTemplate(&page, "frame", f); err != nil {
+	if err := pages()[name].ExecuteTemplate(&page, "frame", f); err != nil {
 		http.Error(w, "the page could not be made: "+err.Error(), http.StatusInternalServerError)
 		return
 	}
@@ -337,7 +338,7 @@ func send(w http.ResponseWriter, r *http.Request, status int, data []byte) {
 }
 
 // pages holds the templates by name, each within the frame.
-var pages = readPages()
+var pages = sync.OnceValue(readPages)
 
 func readPages() map[string]*template.Template {
 	all := map[string]*template.Template{}

@@ -11,7 +11,7 @@ import (
 )
 
 var functions = template.FuncMap{
-	"text": text, "clock": clock, "span": span, "asset": func(name string) string { return name + "?v=" + assets[name].sum }, "state": state,
+	"text": text, "clock": clock, "span": span, "asset": func(name string) string { return name + "?v=" + assets()[name].sum }, "state": state,
 	"seconds": func(s float64) string { return span(time.Duration(s * float64(time.Second))) },
 	"tenths":  tenths,
 	"share":   func(of float64) string { return fmt.Sprintf("%.2g %%", 100*of) },
