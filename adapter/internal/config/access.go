@@ -49,7 +49,7 @@ const (
 	instead   = "submit it with sbatch, or ask your site's administrators"
 )
 
-// longestName is of Slurm's accounting, in bytes. A bound within the pattern would make every command begin 10 ms later.
+// longestName bounds names, in bytes. A bound within the pattern would make every command begin 10 ms later.
 const longestName = 255
 
 // listedName accepts what accounts, groups, QOS, and partitions are named on real sites; a comma would split it.
@@ -60,7 +60,7 @@ func (n *Names) validate(check func(ok bool, key, format string, args ...any), l
 		names := n.Of(kind)
 		check(len(names) <= mostNames, list+"."+kind, "%d names; want %d at most: name a group or an account", len(names), mostNames)
 		for _, name := range names {
-			check(len(name) <= longestName && listedName.MatchString(name), list+"."+kind, "%q is not the name of a %s", name, words[kind])
+			check(len(name) <= longestName && listedName.MatchString(name), list+"."+kind, "%q is not a valid name", name)
 		}
 	}
 }

@@ -5,7 +5,9 @@ import (
 	"encoding/hex"
 	"fmt"
 	"reflect"
+	"slices"
 	"strings"
+	"sync"
 	"time"
 )
 
@@ -31,13 +33,14 @@ type Special struct {
 	Decode func(*Decoder, reflect.Value)
 }
 
-// Set holds the types that can be written. It never changes once New has returned it.
+// Set holds the types that can be written. Its first use makes it, for most commands never use it; then it never changes.
 type Set struct {
 	options Options
+	once    sync.Once
 	types   map[reflect.Type]*form
 	values  []reflect.Type
 	codes   map[reflect.Type]int
-	schema  strings.Builder // until New returns
+	schema  strings.Builder // until it is made
 	format  string
 }
 
@@ -65,16 +68,24 @@ func SpecialOf[T any](write func(*Encoder, T), read func(*Decoder, *T)) Special 
 	}}
 }
 
-// New returns a set. It panics if a type cannot be written.
-func New(o Options) *Set {
-	s := &Set{options: o, types: map[reflect.Type]*form{}, codes: map[reflect.Type]int{}}
+// New returns a set, whose first use panics if a type cannot be written.
+func New(o Options) *Set { return &Set{options: o} }
+
+// made returns the set, and makes it first if necessary.
+func (s *Set) made() *Set {
+	s.once.Do(s.fill)
+	return s
+}
+
+func (s *Set) fill() {
+	s.types, s.codes = map[reflect.Type]*form{}, map[reflect.Type]int{}
 	s.schema.WriteString(layout)
-	for i, v := range o.Values {
+	for i, v := range s.options.Values {
 		t := reflect.TypeOf(v)
 		s.values = append(s.values, t)
 		s.codes[t] = i
 	}
-	for _, v := range append(append([]any{}, o.Roots...), o.Values...) {
+	for _, v := range slices.Concat(s.options.Roots, s.options.Values) {
 		s.form(reflect.TypeOf(v))
 	}
 	for _, err := range sentinels {
@@ -83,17 +94,16 @@ func New(o Options) *Set {
 	sum := sha256.Sum256([]byte(s.schema.String()))
 	s.format = hex.EncodeToString(sum[:6])
 	s.schema.Reset()
-	return s
 }
 
 // layout changes whenever values of the same types are written in another way.
 const layout = "layout 2\n"
 
 // Format identifies the format: it differs if any type, field, or known error does.
-func (s *Set) Format() string { return s.format }
+func (s *Set) Format() string { return s.made().format }
 
 // Values returns the types that interfaces may hold.
-func (s *Set) Values() []reflect.Type { return s.values }
+func (s *Set) Values() []reflect.Type { return s.made().values }
 
 // form returns the form of a type, and makes it first if necessary.
 func (s *Set) form(t reflect.Type) *form {

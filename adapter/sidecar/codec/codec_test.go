@@ -45,7 +45,7 @@ func TestRoundTrip(t *testing.T) {
 	seed := rand.Uint64()
 	random := rand.New(rand.NewPCG(seed, 0))
 	for _, s := range sets() {
-		for typ := range s.types {
+		for typ := range s.made().types {
 			for range 10 {
 				old, v, got := byChance(s, typ, random), byChance(s, typ, random), reflect.New(typ).Elem()
 				got.Set(old)

@@ -33,7 +33,7 @@ type read struct {
 
 // Decoder returns a decoder that takes values from b.
 func (s *Set) Decoder(b []byte, with any) *Decoder {
-	d := &Decoder{B: b, With: with, set: s}
+	d := &Decoder{B: b, With: with, set: s.made()}
 	if s.options.Graph {
 		d.read = &read{}
 	}

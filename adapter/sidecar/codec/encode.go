@@ -37,7 +37,7 @@ type object struct {
 
 // Encoder returns an encoder that appends to b.
 func (s *Set) Encoder(b []byte, with any) *Encoder {
-	e := &Encoder{B: b, With: with, set: s}
+	e := &Encoder{B: b, With: with, set: s.made()}
 	if s.options.Graph {
 		e.written = &written{map[object]uint64{}, map[string]uint64{}}
 	}

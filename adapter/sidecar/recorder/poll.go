@@ -6,7 +6,6 @@ import (
 	"reflect"
 	"slices"
 	"strings"
-	"sync"
 
 	"github.com/evoslurm/evoslurm/adapter/sidecar/codec"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/msg"
@@ -14,18 +13,16 @@ import (
 )
 
 // coded writes what goes into the core and comes out of it. What follows from the core's state is left out.
-var coded = sync.OnceValue(func() *codec.Set {
-	return codec.New(codec.Options{
-		Roots:  []any{Start{}, Step{}, plainPoll{}, plainPlanned{}, plainSave{}},
-		Values: slices.Concat(codec.Messages, codec.Parts),
-		Special: map[reflect.Type]codec.Special{
-			reflect.TypeFor[*msg.Problem]():    {},
-			reflect.TypeFor[msg.Attempt]():     {},
-			reflect.TypeFor[msg.Observation](): codec.SpecialOf(writePoll, readPoll),
-			reflect.TypeFor[msg.Planned]():     codec.SpecialOf(writePlanned, readPlanned),
-			reflect.TypeFor[msg.SavePlan]():    codec.SpecialOf(writeSave, readSave),
-		},
-	})
+var coded = codec.New(codec.Options{
+	Roots:  []any{Start{}, Step{}, plainPoll{}, plainPlanned{}, plainSave{}},
+	Values: slices.Concat(codec.Messages, codec.Parts),
+	Special: map[reflect.Type]codec.Special{
+		reflect.TypeFor[*msg.Problem]():    {},
+		reflect.TypeFor[msg.Attempt]():     {},
+		reflect.TypeFor[msg.Observation](): codec.SpecialOf(writePoll, readPoll),
+		reflect.TypeFor[msg.Planned]():     codec.SpecialOf(writePlanned, readPlanned),
+		reflect.TypeFor[msg.SavePlan]():    codec.SpecialOf(writeSave, readSave),
+	},
 })
 
 // These types are written field by field.

@@ -237,7 +237,7 @@ func sameEffect(a, b msg.Effect) bool {
 	if a == nil || b == nil {
 		return a == nil && b == nil
 	}
-	x, y := coded().Encoder(nil, nil), coded().Encoder(nil, nil)
+	x, y := coded.Encoder(nil, nil), coded.Encoder(nil, nil)
 	codec.Write(x, &a)
 	codec.Write(y, &b)
 	return bytes.Equal(x.B, y.B)

@@ -42,7 +42,7 @@ const (
 	mostPlain = 4 * mostBlock
 )
 
-func heading(version string) string { return codec.Heading(magic, version, coded().Format()) }
+func heading(version string) string { return codec.Heading(magic, version, coded.Format()) }
 
 // A block is the length of its compressed records, a checksum over the previous block and this one, and the records.
 type blockHead struct {
@@ -65,7 +65,7 @@ type segment struct {
 }
 
 func (s *segment) begin(w io.Writer, version string, start Start) error {
-	s.w, s.enc = w, coded().Encoder(nil, &seen{})
+	s.w, s.enc = w, coded.Encoder(nil, &seen{})
 	s.enc.Rewrite = s.rewrite
 	head := heading(version)
 	s.sum = codec.Sum(nil, []byte(head))
@@ -123,7 +123,7 @@ func NewReader(r io.Reader, version string) (*Reader, error) {
 	case err != nil:
 		return nil, fmt.Errorf("%w: name a recording", codec.ErrForeign)
 	}
-	f := &Reader{r: buffered, sum: codec.Sum(nil, line), dec: coded().Decoder(nil, &seen{})}
+	f := &Reader{r: buffered, sum: codec.Sum(nil, line), dec: coded.Decoder(nil, &seen{})}
 	if err := f.fill(); err != nil {
 		if errors.Is(err, io.EOF) {
 			err = codec.ErrCut

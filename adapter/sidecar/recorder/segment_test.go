@@ -96,7 +96,7 @@ func TestOtherFormats(t *testing.T) {
 		data          []byte
 		version, want string
 	}{
-		{sample(t), "v2", "it is of version v1, format " + coded().Format() + ", and this is version v2, format "},
+		{sample(t), "v2", "it is of version v1, format " + coded.Format() + ", and this is version v2, format "},
 		{previous, "v1", "it is of version v1, format f1f60ae23fc3, and this is version v1, format "},
 	} {
 		if _, err := readAll(c.data, c.version); err == nil || !strings.Contains(err.Error(), c.want) || !strings.Contains(err.Error(), "replay it with the evosim of that version") {
@@ -180,7 +180,7 @@ func TestRing(t *testing.T) {
 
 // steps reads the records of a block, and writes them again.
 func steps(block []byte) ([]byte, error) {
-	d, e := coded().Decoder(block, &seen{}), coded().Encoder(nil, &seen{})
+	d, e := coded.Decoder(block, &seen{}), coded.Encoder(nil, &seen{})
 	for len(d.B) > 0 {
 		var s Step
 		if codec.Read(d, &s); d.Err() != nil {
@@ -193,7 +193,7 @@ func steps(block []byte) ([]byte, error) {
 
 // block returns records with something of everything.
 func block() []byte {
-	e, now := coded().Encoder(nil, &seen{}), time.Unix(1e9, 0)
+	e, now := coded.Encoder(nil, &seen{}), time.Unix(1e9, 0)
 	for i := range 4 {
 		poll := msg.Observation{Begun: now, Config: &slurmctl.Config{Values: map[string]string{"a": "b"}}, Nodes: []slurmctl.Node{{Name: "n1", State: "idle"}}, Jobs: []slurmctl.Job{{ID: 7, User: "alice"}, {ID: 8, Priority: uint64(i)}, {ID: 9}}[i/2:]}
 		plan := msg.Planned{Jobs: []msg.PlannedJob{{Job: 7, Steps: []msg.PlannedStep{{Start: 5, End: 9 + int64(i), Nodes: []string{"n1"}}}}}}
@@ -231,13 +231,13 @@ func FuzzReader(f *testing.F) {
 
 // TestListsStayShort checks that a list takes no more entries from the one before than that has.
 func TestListsStayShort(t *testing.T) {
-	e := coded().Encoder(nil, &seen{})
+	e := coded.Encoder(nil, &seen{})
 	codec.Write(e, &plainPoll{})
 	e.B = append(e.B, 1)
 	for range 1000 {
 		e.B = append(e.B, goTo, 0, copied+99)
 	}
-	d := coded().Decoder(e.B, &seen{jobs: make([]slurmctl.Job, 100)})
+	d := coded.Decoder(e.B, &seen{jobs: make([]slurmctl.Job, 100)})
 	var poll msg.Observation
 	if codec.Read(d, &poll); d.Err() == nil || len(poll.Jobs) > 100 {
 		t.Errorf("%v, %d jobs", d.Err(), len(poll.Jobs))
@@ -248,7 +248,7 @@ func TestListsStayShort(t *testing.T) {
 func TestLists(t *testing.T) {
 	seed := rand.Uint64()
 	random := rand.New(rand.NewPCG(seed, 0))
-	e, d := coded().Encoder(nil, &seen{}), coded().Decoder(nil, &seen{})
+	e, d := coded.Encoder(nil, &seen{}), coded.Decoder(nil, &seen{})
 	var poll msg.Observation
 	for range 300 {
 		poll.Jobs = slices.Clone(poll.Jobs)
@@ -283,7 +283,7 @@ func jobByChance(random *rand.Rand) (j slurmctl.Job) {
 	for i := range b {
 		b[i] = byte(random.IntN(6) * random.IntN(8))
 	}
-	codec.Read(coded().Decoder(b, nil), &j)
+	codec.Read(coded.Decoder(b, nil), &j)
 	return j
 }
 

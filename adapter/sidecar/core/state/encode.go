@@ -3,7 +3,6 @@ package state
 import (
 	"errors"
 	"fmt"
-	"sync"
 
 	"github.com/evoslurm/evoslurm/adapter/sidecar/codec"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/msg"
@@ -12,13 +11,11 @@ import (
 
 // coded writes the state. Fields with the tag `codec:"-"` are caches, which fill again, what Decode makes again, and
 // what is empty between two steps.
-var coded = sync.OnceValue(func() *codec.Set {
-	return codec.New(codec.Options{Roots: []any{(*Core)(nil)}, Values: codec.Parts, Graph: true})
-})
+var coded = codec.New(codec.Options{Roots: []any{(*Core)(nil)}, Values: codec.Parts, Graph: true})
 
 const whatIsEncoded = "evoslurm state"
 
-func heading(version string) string { return codec.Heading(whatIsEncoded, version, coded().Format()) }
+func heading(version string) string { return codec.Heading(whatIsEncoded, version, coded.Format()) }
 
 // Encode returns the state as bytes that only the same version reads. It leaves out the parameters of plugins, which
 // may be secrets; no decision depends on them. It fails during a step.
@@ -40,7 +37,7 @@ func encode(c *Core) ([]byte, error) {
 		m := *c.Looking
 		m.Core, n.Looking = &n, &m
 	}
-	root, e := &n, coded().Encoder(nil, nil)
+	root, e := &n, coded.Encoder(nil, nil)
 	codec.Write(e, &root)
 	return e.B, e.Err()
 }
@@ -66,7 +63,7 @@ func Decode(data []byte, version string) (*Core, error) {
 
 func decode(body []byte) (*Core, error) {
 	var c *Core
-	d := coded().Decoder(body, nil)
+	d := coded.Decoder(body, nil)
 	if codec.Read(d, &c); d.Err() != nil || c == nil || len(d.B) > 0 {
 		return nil, codec.ErrMalformed
 	}

@@ -1,3 +1,3 @@
 -- +goose Up
--- For how many seconds Slurm has had the job suspended, which step_started minds.
+-- Seconds for which Slurm has had the job suspended, which step_started minds.
 ALTER TABLE jobs ADD COLUMN suspended INTEGER NOT NULL DEFAULT 0;
