@@ -117,7 +117,40 @@ func blockFeatures(levels ...int) []feature {
 				w.Errorf("the model starts it on %s", slurmctl.CompressNodes(modelled))
 			}
 		}},
+		{"a job larger than the largest block gets some sets of nodes, and not others", func(w *world) {
+			for free, starts := range largeJobs[levels[0]] {
+				only, err := slurmctl.ExpandNodes(free)
+				w.must(err)
+				patience := 6 * time.Second
+				if starts {
+					patience = time.Minute
+				}
+				busy := slices.DeleteFunc(numbered(1, 26), func(name string) bool { return slices.Contains(only, name) })
+				if got := w.beside(busy, slurmsim.Job{Nodes: len(only)}, patience); (got != nil) != starts {
+					w.Errorf("with %s free, it starts on %q, want %v", free, slurmctl.CompressNodes(got), starts)
+				}
+			}
+		}},
 	}
+}
+
+// largeJobs holds, by of how many base blocks the largest block is made, sets of nodes, and whether Slurm starts a job that
+// needs all of them.
+var largeJobs = map[int]map[string]bool{
+	2: {
+		"n[1-2,4-5,10-12,15-16]": true,  // first from b2 and b3
+		"n[10-14,21-24]":         false, // first from b2, and then it ends at b3
+		"n[10-14,21-25]":         false, // of as many nodes, first from b2, which has more than b4 and b5
+		"n[10-14,21-26]":         true,
+		"n[1-2,4-5,19-20,23-26]": true, // n19 and n20 are the heaviest
+	},
+	4: {
+		"n[1-2,4-17]":            true,  // within one block of four
+		"n[1-2,4-18]":            true,  // the two base blocks after them are too few to count
+		"n[1-2,4-14,15-17,21]":   false, // so a node there does not count
+		"n[1-9,19-26]":           false,
+		"n[1-2,4-7,10-13,19-26]": false,
+	},
 }
 
 // beside returns the nodes that a job gets in some time beside a job on each of the busy nodes, nil, or that it is refused.
