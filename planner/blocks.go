@@ -43,34 +43,97 @@ func (b *Blocks) shape(n int) (whole, part, most int) {
 	return whole, part, (full + part - 1) / part
 }
 
-// accepts reports whether Slurm starts a job on nodes of these leaves, one for each node.
-func (b *Blocks) accepts(leaves []int) bool {
-	whole, part, most := b.shape(len(leaves))
-	parts, outside := make(map[int]bool), 0
-	for _, leaf := range leaves {
-		if leaf >= b.Count {
+// accepts reports whether Slurm starts a job on some nodes.
+func (s *Switches) accepts(nodes []int) bool {
+	b := s.Blocks
+	whole, part, most := b.shape(len(nodes))
+	first, last := s.Leaf[nodes[0]]/whole*whole, b.last(whole, part, most)
+	parts, on := make(map[int]bool), make([]int, max(min(whole, b.Count-first), 0))
+	outside, mixed := 0, false
+	for _, n := range nodes {
+		leaf := s.Leaf[n]
+		switch {
+		case leaf >= b.Count:
 			outside++
 			continue
-		}
-		if leaf/whole != leaves[0]/whole {
+		case leaf < first || leaf >= first+whole || leaf >= last:
 			return false
 		}
 		parts[leaf/part] = true
+		on[leaf-first]++
+		mixed = mixed || s.Weight != nil && s.Weight[n] != s.Weight[nodes[0]]
 	}
-	return outside == len(leaves) || outside == 0 && len(parts) <= most
+	return outside == len(nodes) || outside == 0 && len(parts) <= most && (len(parts) == 1 || whole == part*most || fills(on, part, mixed))
+}
+
+// last returns the base block after those that Slurm uses for such a job. If it is larger than the largest block, Slurm forgets a
+// smaller block that is not whole (24.11 to 26.05).
+func (b *Blocks) last(whole, part, most int) int {
+	if whole == b.Count && whole != part*most {
+		return whole / part * part
+	}
+	return b.Count
+}
+
+// fills reports whether Slurm takes all these nodes, given how many there are on each base block, and whether their weights
+// differ. It takes the smaller block with the most nodes first; of equals, the one with the largest base block, and then the
+// last one. If that has a base block without a node, Slurm chooses that one in the end, and gives up (eval_nodes_block.c of
+// 24.05 to 26.05). If their weights differ, it may begin with any.
+func fills(on []int, part int, mixed bool) bool {
+	holes, hole := 0, false // of all, and whether the one that comes last has one
+	sum, largest := 0, 0    // of that one
+	for within := range slices.Chunk(on, part) {
+		count := 0
+		for _, n := range within {
+			count += n
+		}
+		if count == 0 {
+			continue
+		}
+		holed := slices.Contains(within, 0)
+		if holed {
+			holes++
+		}
+		if most := slices.Max(within); sum == 0 || cmp.Or(cmp.Compare(count, sum), cmp.Compare(most, largest)) < 0 {
+			sum, largest, hole = count, most, holed
+		}
+	}
+	return holes == 0 || holes == 1 && hole && !mixed
+}
+
+// choice holds leaves, and how many nodes are free on them.
+type choice struct {
+	leaves []int
+	free   int
+}
+
+// add joins the first of the choices, at most so many.
+func add(parts []choice, most int) (sum choice) {
+	for _, one := range cut(parts, most) {
+		sum.leaves, sum.free = append(sum.leaves, one.leaves...), sum.free+one.free
+	}
+	return sum
+}
+
+// filled joins choices for n nodes. Only the last one may have a leaf without a free node; see fills.
+func filled(parts []choice, most, n int, free []int) choice {
+	holed := func(c choice) bool {
+		return slices.ContainsFunc(c.leaves, func(leaf int) bool { return free[leaf] == 0 })
+	}
+	full := slices.DeleteFunc(slices.Clone(parts), holed)
+	if at := slices.IndexFunc(parts, holed); at >= 0 && add(full, most).free < n {
+		full = append(cut(full, most-1), parts[at])
+	}
+	return add(full, most)
 }
 
 // choices returns sets of leaves on which a job of n nodes could start, each with enough free nodes, the tightest first. It
 // gets how many nodes are free per leaf.
 func (b *Blocks) choices(n int, free []int) (all [][]int) {
 	whole, part, most := b.shape(n)
-	type choice struct {
-		leaves []int
-		free   int
-	}
 	var found []choice
 	for first := 0; first < b.Count; first += whole {
-		end := min(first+whole, b.Count)
+		end := min(first+whole, b.last(whole, part, most))
 		var parts []choice
 		for at := first; at < end; at += part {
 			one := choice{}
@@ -80,9 +143,9 @@ func (b *Blocks) choices(n int, free []int) (all [][]int) {
 			parts = append(parts, one)
 		}
 		slices.SortStableFunc(parts, func(x, y choice) int { return cmp.Compare(y.free, x.free) })
-		sum := choice{}
-		for _, one := range parts[:min(most, len(parts))] {
-			sum.leaves, sum.free = append(sum.leaves, one.leaves...), sum.free+one.free
+		sum := add(parts, most)
+		if sum.free >= n && most > 1 && part > 1 && whole != part*most {
+			sum = filled(parts, most, n, free)
 		}
 		if sum.free >= n {
 			found = append(found, sum)
@@ -114,17 +177,40 @@ func (n *nearness) inBlocks(open []int64, peak int) (chosen []int, leaves int) {
 	}
 	roomy := false
 	for _, only := range cut(n.Blocks.choices(len(open), free), mostChoices) {
-		n.only = only
-		got, on := n.choose(nil, open, peak)
-		n.only = nil
+		got, on := n.onBlocks(only, open, peak)
 		room := 0
 		for _, leaf := range only {
 			room += free[leaf]
 		}
-		if len(got) < len(open) || chosen != nil && (on > leaves || on == leaves && (roomy || room < peak)) {
+		if len(got) < len(open) || !n.accepts(got) || chosen != nil && (on > leaves || on == leaves && (roomy || room < peak)) {
 			continue
 		}
 		chosen, leaves, roomy = got, on, room >= peak
+	}
+	return chosen, leaves
+}
+
+// onBlocks does what choose does for a start on some leaves, where Slurm accepts it. If need be, it fills one smaller block after
+// the other, as Slurm does.
+func (n *nearness) onBlocks(only []int, open []int64, peak int) (chosen []int, leaves int) {
+	defer func() { n.only = nil }()
+	_, part, _ := n.Blocks.shape(len(open))
+	n.only = only
+	if chosen, leaves = n.choose(nil, open, peak); len(chosen) < len(open) || n.accepts(chosen) {
+		return chosen, leaves
+	}
+	chosen, leaves = nil, 0
+	clear(n.has)
+	for len(only) > 0 {
+		end := slices.IndexFunc(only, func(leaf int) bool { return leaf/part != only[0]/part })
+		if end < 0 {
+			end = len(only)
+		}
+		var got []int
+		var on int
+		n.only = only[:end]
+		got, on, open = n.more(open, peak-len(chosen))
+		chosen, leaves, only = append(chosen, got...), leaves+on, only[end:]
 	}
 	return chosen, leaves
 }

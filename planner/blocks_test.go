@@ -19,6 +19,8 @@ func inBlocksOf(size int, levels []int, outside int, nodes ...int) *Switches {
 func TestBlocksAccept(t *testing.T) {
 	all := &Blocks{Count: 8, Size: 4, Levels: []int{1, 2, 4, 8}}
 	few := &Blocks{Count: 8, Size: 4, Levels: []int{1, 4}}
+	large := &Blocks{Count: 6, Size: 4, Levels: []int{1, 4}}
+	pairs := &Blocks{Count: 6, Size: 4, Levels: []int{1, 2}}
 	for _, c := range []struct {
 		blocks *Blocks
 		leaves []int
@@ -35,10 +37,28 @@ func TestBlocksAccept(t *testing.T) {
 		{all, []int{8, 8, 8, 8, 8}, true},
 		{all, []int{0, 8}, false},
 		{all, []int{8, 0}, false},
+		{large, slices.Concat(slices.Repeat([]int{1, 2, 3}, 4), slices.Repeat([]int{4}, 3), slices.Repeat([]int{5}, 3)), false}, // Slurm forgets blocks 4 and 5
+		{large, slices.Concat(slices.Repeat([]int{0, 1, 2, 3}, 4), []int{4, 4}), false},
+		{large, slices.Concat(slices.Repeat([]int{0, 1, 2, 3}, 4), []int{0, 2}), true},
+		{pairs, slices.Concat(slices.Repeat([]int{0, 2, 3}, 3)), true},                           // from blocks 2 and 3
+		{pairs, slices.Concat(slices.Repeat([]int{0}, 5), slices.Repeat([]int{2, 3}, 2)), false}, // Slurm ends at block 1
+		{pairs, slices.Concat(slices.Repeat([]int{0, 2}, 5)), false},
+		{pairs, slices.Concat(slices.Repeat([]int{2}, 4), slices.Repeat([]int{4, 5}, 2), []int{4}), true},
+		{pairs, []int{0, 0, 0, 0, 0, 4, 4, 4, 5, 5}, false}, // of equals, from the one with the largest base block
+		{pairs, []int{0, 0, 0, 1, 1, 4, 4, 4, 4, 4}, false},
+		{pairs, slices.Concat(slices.Repeat([]int{0}, 6), slices.Repeat([]int{4, 5}, 3)), false},
 	} {
-		if got := c.blocks.accepts(c.leaves); got != c.want {
+		nodes := make([]int, len(c.leaves))
+		for n := range nodes {
+			nodes[n] = n
+		}
+		if got := (&Switches{Leaf: c.leaves, Blocks: c.blocks}).accepts(nodes); got != c.want {
 			t.Errorf("%v on %+v: %v", c.leaves, c.blocks, got)
 		}
+	}
+	differ := &Switches{Leaf: slices.Repeat([]int{0, 2, 3}, 3), Blocks: pairs, Weight: []int{7, 1, 1, 1, 1, 1, 1, 1, 1}}
+	if differ.accepts([]int{0, 1, 2, 3, 4, 5, 6, 7, 8}) { // Slurm may begin at block 0, and ends at block 1
+		t.Error("nodes of different weights beside an empty block")
 	}
 }
 

@@ -205,6 +205,12 @@ func (n *nearness) choose(held []int, open []int64, peak int) (chosen []int, lea
 	for _, node := range held {
 		n.enter(n.Leaf[node])
 	}
+	chosen, leaves, _ = n.more(open, peak)
+	return chosen, leaves
+}
+
+// more does what choose does, for a job that may have nodes already. It also returns the releases without a node.
+func (n *nearness) more(open []int64, peak int) (chosen []int, leaves int, rest []int64) {
 	for leaf, list := range n.free {
 		if n.most[leaf] = len(list); n.only != nil {
 			n.most[leaf] = 0
@@ -227,7 +233,7 @@ func (n *nearness) choose(held []int, open []int64, peak int) (chosen []int, lea
 		n.most[leaf] = 0
 		n.enter(leaf)
 	}
-	return chosen, leaves
+	return chosen, leaves, open
 }
 
 // order compares two nodes of a leaf.

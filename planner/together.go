@@ -91,12 +91,8 @@ func (g *gathering) delay(planned []Planned, round int) (found bool) {
 // scattered reports whether a job is planned to start on more leaf switches than it wants.
 func (p Pool) scattered(j int, planned Planned) bool {
 	job := p.Jobs[j]
-	if b := p.Switches.Blocks; b != nil && !job.Fixed && planned.Unfit == "" && len(planned.Nodes) > 0 {
-		leaves := make([]int, len(planned.Nodes[0]))
-		for i, n := range planned.Nodes[0] {
-			leaves[i] = p.Switches.Leaf[n]
-		}
-		return !b.accepts(leaves)
+	if p.Switches.Blocks != nil && !job.Fixed && planned.Unfit == "" && len(planned.Nodes) > 0 {
+		return !p.Switches.accepts(planned.Nodes[0])
 	}
 	return p.Switches.Blocks == nil && job.Leaves > 0 && !job.Fixed && planned.Unfit == "" && len(planned.Nodes) > 0 && p.Switches.leaves(planned.Nodes[0]) > job.Leaves
 }
