@@ -385,6 +385,11 @@ func pool(c *state.Core, s *state.Snapshot, o *msg.Occupancy, nodes []int, list 
 				was = spots.steps(s, cand.Job.Coming())
 			}
 		}
+		for _, n := range cand.Prefer {
+			if at := spots.at[n]; at >= 0 {
+				prefer = append(prefer, at)
+			}
+		}
 		one := planner.PoolJob{
 			Job: planner.Job{ID: strconv.Itoa(i), Submit: cand.Earliest - o.Origin,
 				Profile: planner.Pad(cand.Profile, slurm.Margin(c)), ExpandLimit: limit},
@@ -518,7 +523,7 @@ const startedLate = int64(MirrorDelay / time.Second)
 // from the start of each step.
 func limits(c *state.Core, cand slurm.Candidate, k int) []int64 {
 	if cand.Job == nil {
-		return []int64{slurm.Seconds(cand.Record.TimeLimit)}
+		return []int64{min(slurm.Seconds(cand.Record.TimeLimit), cand.Profile[0].Duration)} // it may take nodes only later
 	}
 	choice := 0
 	if cand.Molds != nil {

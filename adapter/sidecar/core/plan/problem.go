@@ -12,6 +12,9 @@ import (
 func ProblemOf(c *state.Core, s *state.Snapshot, o *msg.Occupancy, list []slurm.Candidate) *msg.Problem {
 	now := s.Taken.Unix()
 	slurm.AddLicenses(c, o, s, licensesOf(list))
+	if !c.Config.Observes() {
+		list = Packed(c, s, o, list)
+	}
 	p := &msg.Problem{Jobs: len(list) + len(c.Active), Skew: c.Skew, Margin: slurm.Margin(c), Expand: c.Config.ExpandLimit, Occupied: o, Peaks: peaks(c, s, now), Names: make([]string, len(s.Nodes))}
 	for i, n := range s.Nodes {
 		p.Names[i] = n.Name

@@ -62,6 +62,8 @@ type nodeShares struct {
 	memory bool // jobs take memory
 	linear bool // all jobs take whole nodes
 	cores  int64
+	others bool    // evolving jobs do not count as running
+	until  []int64 // by node, when the last running job's share of it ends; 0: there is none
 	nodes  [][]stretch
 	looks  int
 }
@@ -83,7 +85,7 @@ func Starts(c *state.Core, s *state.Snapshot, o *msg.Occupancy, list []slurm.Can
 }
 
 func newShares(c *state.Core, s *state.Snapshot, o *msg.Occupancy) *nodeShares {
-	h := &nodeShares{c: c, s: s, capped: map[string]int{}, cores: coreOf(s), nodes: make([][]stretch, len(s.Nodes)),
+	h := &nodeShares{c: c, s: s, capped: map[string]int{}, cores: coreOf(s), until: make([]int64, len(s.Nodes)), nodes: make([][]stretch, len(s.Nodes)),
 		memory: strings.Contains(strings.ToUpper(c.SlurmConfig.Values["SelectTypeParameters"]), "MEMORY"), linear: c.SlurmConfig.SelectType() == "linear"}
 	has := map[string][]slurmctl.GRES{}
 	for i := range s.Nodes {
@@ -295,7 +297,7 @@ func (h *nodeShares) addRunning(now int64) map[slurmctl.JobID][]int64 {
 	ends := map[slurmctl.JobID][]int64{}
 	for i := range h.s.Jobs {
 		r := &h.s.Jobs[i]
-		if len(r.NodeList) == 0 {
+		if len(r.NodeList) == 0 || h.others && (h.c.Owner(r.ID) != nil || IsExpander(h.c, r)) {
 			continue
 		}
 		end, one := slurm.Releases(h.c, r, now), h.shareOf(r)
@@ -309,6 +311,7 @@ func (h *nodeShares) addRunning(now int64) map[slurmctl.JobID][]int64 {
 					until += slurm.OffAfter(&h.c.Power, h.s.Nodes[n])
 				}
 				h.take(n, now, until, one)
+				h.until[n] = max(h.until[n], until)
 			}
 		}
 	}
@@ -317,32 +320,40 @@ func (h *nodeShares) addRunning(now int64) map[slurmctl.JobID][]int64 {
 
 // start places a job, or so many tasks of an array, and returns when the first one starts.
 func (h *nodeShares) start(cand *slurm.Candidate, ends map[slurmctl.JobID][]int64) int64 {
+	first := planner.Forever
+	h.placeTasks(cand, ends, max(min(slurm.Seconds(cand.Record.TimeLimit), planner.MaxDuration), 1), func(start, _ int64, _ []int) { first = min(first, start) })
+	return first
+}
+
+// placeTasks places a job, or so many tasks of an array, and hands each place to a function before it takes it. It returns how many tasks
+// it has placed.
+func (h *nodeShares) placeTasks(cand *slurm.Candidate, ends map[slurmctl.JobID][]int64, seconds int64, place func(start, end int64, on []int)) int {
 	r, one := cand.Record, h.shareOf(cand.Record)
 	count := min(max(r.NumNodes, 1), len(h.s.Nodes))
 	if cpus := one.needs[ofCPUs]; count == 1 && !r.Exclusive { // its number of nodes may be open
 		count = min(h.nodesFor(cand, cpus), len(h.s.Nodes))
 		one.needs[ofCPUs] = (cpus + int64(count) - 1) / int64(count)
 	}
-	seconds := max(min(slurm.Seconds(r.TimeLimit), planner.MaxDuration), 1)
-	first, had := planner.Forever, ends[r.ArrayJobID]
+	had := ends[r.ArrayJobID]
 	slices.Sort(had)
-	for range min(max(r.ArrayTasks, 1), mostTasks) {
+	for i := range min(max(r.ArrayTasks, 1), mostTasks) {
 		earliest := cand.Earliest
 		if r.ArrayLimit > 0 && len(had) >= r.ArrayLimit {
 			earliest = max(earliest, had[len(had)-r.ArrayLimit])
 		}
 		start, on := h.place(cand, count, earliest, seconds, one)
 		if start >= planner.Forever {
-			break
+			return i
 		}
+		end := start + seconds + 1
+		place(start, end, on)
 		for _, n := range on {
-			h.take(n, start, start+seconds+1, one)
+			h.take(n, start, end, one)
 		}
-		at, _ := slices.BinarySearch(had, start+seconds+1)
-		had = slices.Insert(had, at, start+seconds+1)
-		first = min(first, start)
+		at, _ := slices.BinarySearch(had, end)
+		had = slices.Insert(had, at, end)
 	}
-	return first
+	return min(max(r.ArrayTasks, 1), mostTasks)
 }
 
 // nodesFor returns how many nodes a job of so many CPUs takes, for which it names no number of nodes.

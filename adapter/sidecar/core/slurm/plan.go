@@ -18,6 +18,7 @@ type Candidate struct {
 	Turn     Turn
 	Nodes    []int   // eligible
 	Choices  [][]int // eligible nodes by partition and alternative, if it has several; it gets one of them
+	Prefer   []int   // preferred among otherwise equal nodes, for a stock job
 	Profile  planner.Profile
 	Molds    []int              // possible alternatives of a moldable job, profile's first; nil: there is no choice
 	Earliest int64              // Unix second

@@ -1,0 +1,62 @@
+package plan
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/evoslurm/evoslurm/adapter/sidecar/core/state"
+	"github.com/evoslurm/evoslurm/adapter/sidecar/core/state/statetest"
+)
+
+// TestPacked checks when evolving jobs start behind stock jobs that share nodes, in minutes, and on which nodes. Jobs are as in TestStarts,
+// and E is an evolving job of one node, E2 of two nodes, for five minutes.
+func TestPacked(t *testing.T) {
+	for name, c := range map[string]struct{ conf, jobs, want string }{
+		"beside a running job":                  {jobs: "1x60@n1 4x10@n2 1x50 E", want: "10 n2"},
+		"a node is busy for longer":             {jobs: "1x10@n1 4x20@n2 1x60 E", want: "20 n2"},
+		"longer than one, not than the other":   {jobs: "1x10@n1 2x40@n2 3x60 1x30 E", want: "40 n2"},
+		"four on one node":                      {jobs: "3x10@n1 1x10@n1 4x20@n2 1x30 1x10 1x20 1x30 E", want: "20 n2"},
+		"the fifth takes the other node":        {jobs: "3x10@n1 1x10@n1 4x20@n2 1x30 1x30 1x30 1x30 1x30 E", want: "40 n1"},
+		"both nodes are busy for longer":        {jobs: "1x10@n1 1x20@n2 3x60 3x60 E2", want: "60 n[1-2]"},
+		"it waits for a running job":            {jobs: "3x10@n1 1x60@n1 4x30@n2 3x40 E", want: "30 n2"},
+		"a whole node":                          {jobs: "1x10@n1 4x20@n2 4x30{whole} E", want: "20 n2"},
+		"beside a job of two nodes":             {jobs: "4x10@n1 4x10@n2 4x30{nodes=2} 1x30 1x30 E", want: "40 n1"},
+		"memory":                                {conf: "CR_Core_Memory", jobs: "1x60@n1{mem=900} 4x10@n2{mem=900} 1x50{mem=200} E", want: "60 n1"},
+		"GPUs":                                  {jobs: "1x60@n1 1x60@n2{gres=gpu:a:3} 1x20{gres=gpu:1} E", want: "60 n1"},
+		"select/linear":                         {conf: "linear", jobs: "1x60@n1 4x10@n2 1x30 E", want: "40 n2"},
+		"an array":                              {jobs: "1x60@n1 4x10@n2 1x50{tasks=3} E", want: "10 n2"},
+		"an array of more tasks than have room": {jobs: "1x60@n1 4x10@n2 1x50{tasks=4} E", want: "60 n1"},
+		"an array of a million tasks":           {jobs: "1x60@n1 4x60@n2 1x5{tasks=1000000} E", want: "65 n1"},
+		"threads of a core":                     {jobs: "4x10@n1 4x20@n2 1x30 1x30 1x30 E", want: "40 n1"},
+		"an evolving job comes first":           {jobs: "4x10@n1 4x20@n2 E 1x30 1x30 E", want: "10 n1, 20 n2"},
+		"beside a plan of an evolving job":      {jobs: "4x10@n1 4x10@n2 E2 1x30 1x30 E", want: "10 n[1-2], 15 n2"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := benchOf(t, c.conf, "", strings.Contains(c.jobs, "gres="))
+			b.Config.Mode = "act"
+			var evolving []*state.Job
+			for i, text := range strings.Fields(c.jobs) {
+				if size, is := strings.CutPrefix(text, "E"); is {
+					evolving = append(evolving, b.Evolving(i+1, uint64(999-i), strings.TrimSpace(map[string]string{"": "1", "2": "2"}[size])+"@5m", time.Hour))
+				} else {
+					stockOf(t, b, i+1, text)
+				}
+			}
+			planAll(b)
+			planAll(b) // the plan of those before it is known by now
+			var got []string
+			for _, j := range evolving {
+				if len(j.Plan) == 0 {
+					t.Fatal(statetest.Planned(j))
+				}
+				_, nodes, _ := strings.Cut(statetest.Planned(j), " ")
+				got = append(got, fmt.Sprint((j.Plan[0].Start-b.Now.Unix())/60, " ", nodes))
+			}
+			if text := strings.Join(got, ", "); text != c.want {
+				t.Errorf("%s, want %s", text, c.want)
+			}
+		})
+	}
+}
