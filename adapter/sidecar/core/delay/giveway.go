@@ -107,7 +107,7 @@ func placeBeside(c *state.Core, s *state.Snapshot, list []slurm.Placed, from []i
 // placeBut returns the list with the places that the jobs get beside the promises of all jobs but some.
 func placeBut(c *state.Core, s *state.Snapshot, list []slurm.Placed, lapsed []*state.Job, from []int64, now int64) []slurm.Placed {
 	with := slices.Clone(list)
-	slurm.LanesOf(occupiedBut(c, s, now, func(j *state.Job) bool { return holdsAny(c, j) && !slices.Contains(lapsed, j) })).Place(with, from)
+	place(c, s, with, from, now, func(j *state.Job) bool { return holdsAny(c, j) && !slices.Contains(lapsed, j) })
 	return with
 }
 
@@ -229,7 +229,7 @@ func keepSlots(c *state.Core, s *state.Snapshot, with []slurm.Placed, latest map
 	if len(held) == 0 {
 		return
 	}
-	slurm.LanesOf(occupiedBut(c, s, now, func(j *state.Job) bool { return holdsAny(c, j) })).Place(held, from)
+	place(c, s, held, from, now, func(j *state.Job) bool { return holdsAny(c, j) })
 	for _, p := range held {
 		if p.Start == p.Earliest {
 			slurm.Keeps(c.Delays.Jobs[p.Record.ID], s, p)

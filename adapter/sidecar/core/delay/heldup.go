@@ -23,15 +23,15 @@ func Watch(c *state.Core, s *state.Snapshot) {
 	d := &c.Delays
 	forgetDelays(c, s)
 	from := heldFrom(c, s)
-	idle, held := idleNodes(s, from)
-	if idle == 0 || !held && len(d.Jobs) == 0 {
+	idle, parts, held := idleNodes(s, from)
+	if idle+parts == 0 || !held && len(d.Jobs) == 0 {
 		d.Seen = 0
 		nobodyHeldUp(c, s)
 		return
 	}
 	if seen := delayDigest(c, s); seen != d.Seen || !c.Now.Before(d.Again) {
 		d.Seen, d.Again = seen, c.Now.Add(plan.DelaysAgain)
-		d.Fits = findDelays(c, s, from, idle)
+		d.Fits = findDelays(c, s, from, idle, parts)
 	}
 	if d.Fits {
 		c.At(d.Again)
@@ -117,26 +117,31 @@ func isAboutToRun(j *state.Job) bool {
 	return j.State == row.Starting && j.Mode.CarriesNodes && len(j.Plan) > 0
 }
 
-// idleNodes returns the number of idle nodes, and whether any of them is held.
-func idleNodes(s *state.Snapshot, from []int64) (idle int, held bool) {
+// idleNodes returns the number of idle nodes, and of nodes that stock jobs use in part, and whether any of them is held.
+func idleNodes(s *state.Snapshot, from []int64) (idle, parts int, held bool) {
 	for i := range s.Nodes {
-		if slurm.Idle(s, i) {
+		switch {
+		case slurm.Idle(s, i):
 			idle++
-			held = held || from[i] < planner.Forever
+		case s.Nodes[i].CPUsAlloc > 0 && s.Nodes[i].CPUsAlloc < s.Nodes[i].CPUs:
+			parts++
+		default:
+			continue
 		}
+		held = held || from[i] < planner.Forever
 	}
-	return idle, held
+	return idle, parts, held
 }
 
 // findDelays plans the waiting jobs without promises, and finds the jobs that could start now. It reports whether
 // any stock job fits on the idle nodes.
-func findDelays(c *state.Core, s *state.Snapshot, from []int64, idle int) bool {
+func findDelays(c *state.Core, s *state.Snapshot, from []int64, idle, parts int) bool {
 	budgets, err := c.Config.Delays()
 	if err != nil { // Validate rejects invalid delays before
 		return false
 	}
 	now := s.Taken.Unix()
-	list := slurmOrder(c, s, now, idle)
+	list := slurmOrder(c, s, now, idle, parts)
 	if list == nil {
 		nobodyHeldUp(c, s)
 		return false
@@ -144,8 +149,7 @@ func findDelays(c *state.Core, s *state.Snapshot, from []int64, idle int) bool {
 	for _, h := range c.Delays.Jobs {
 		h.Now = false
 	}
-	free := slurm.LanesOf(occupiedBut(c, s, now, func(*state.Job) bool { return false }))
-	free.Place(list, from)
+	free := place(c, s, list, from, now, func(*state.Job) bool { return false })
 	any, before := false, make([]bool, len(s.Nodes))
 	for i := range list {
 		if p := &list[i]; p.Stock {
@@ -156,6 +160,18 @@ func findDelays(c *state.Core, s *state.Snapshot, from []int64, idle int) bool {
 		giveWay(c, s, free, list, budgets, from, now)
 	}
 	return true
+}
+
+// place gives the jobs of a list their places beside the promises to some running jobs, and returns what is left.
+func place(c *state.Core, s *state.Snapshot, list []slurm.Placed, from []int64, now int64, promised func(*state.Job) bool) *slurm.Lanes {
+	o := occupiedBut(c, s, now, promised)
+	lanes := slurm.LanesOf(o)
+	if plan.PlaceShared(c, s, o, list, from) {
+		lanes.Take(list)
+	} else {
+		lanes.Place(list, from)
+	}
+	return lanes
 }
 
 // comesFirst reports whether no stock job before one shares its nodes, and adds these to the nodes of the jobs before.
@@ -211,8 +227,8 @@ func promisedAgain(c *state.Core, h *state.HeldUp, end int64) bool {
 }
 
 // slurmOrder lists the jobs in Slurm's order that wait for nodes that evolving jobs may have: stock jobs, and evolving
-// jobs with what is due. It returns nil if no stock job fits on the idle nodes.
-func slurmOrder(c *state.Core, s *state.Snapshot, now int64, idle int) []slurm.Placed {
+// jobs with what is due. It returns nil if no stock job fits on the idle nodes, or in parts of nodes.
+func slurmOrder(c *state.Core, s *state.Snapshot, now int64, idle, parts int) []slurm.Placed {
 	var list []slurm.Placed
 	var known []slurm.Candidate
 	for id := range c.Delays.Jobs {
@@ -227,7 +243,7 @@ func slurmOrder(c *state.Core, s *state.Snapshot, now int64, idle int) []slurm.P
 			continue
 		}
 		one, rest := firstTask(cand)
-		fits = fits || one.Profile[0].Nodes <= idle
+		fits = fits || one.Profile[0].Nodes <= idle || !cand.Record.Exclusive && one.Profile[0].Nodes <= idle+parts
 		list = append(list, slurm.Placed{Candidate: one, Stock: true})
 		if rest != nil {
 			list = append(list, slurm.Placed{Candidate: *rest})

@@ -31,12 +31,12 @@ func Measure(c *state.Core, s *state.Snapshot) {
 	}
 	c.Delays.Measured = c.Now
 	now := s.Taken.Unix()
-	without := slurmOrder(c, s, now, len(s.Nodes))
+	without := slurmOrder(c, s, now, len(s.Nodes), 0)
 	if without == nil {
 		return
 	}
 	from := heldFrom(c, s)
-	slurm.LanesOf(occupiedBut(c, s, now, func(*state.Job) bool { return false })).Place(without, from)
+	place(c, s, without, from, now, func(*state.Job) bool { return false })
 	with := placeBeside(c, s, without, from, now)
 	for i := range without {
 		if p := &without[i]; p.Stock && p.Start < planner.Forever && with[i].Start < planner.Forever {

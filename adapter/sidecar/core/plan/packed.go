@@ -18,12 +18,11 @@ import (
 
 // Packed returns a list as the planner sees it. It leaves out the stock jobs that only take what others leave of their nodes.
 func Packed(c *state.Core, s *state.Snapshot, o *msg.Occupancy, list []slurm.Candidate) []slurm.Candidate {
-	h := sharesBeside(c, s, o, list)
-	if h == nil {
+	if o.Preemption != nil || !slices.ContainsFunc(list, func(cand slurm.Candidate) bool { return shares(c, &cand) }) {
 		return list
 	}
-	ends, packed := h.addRunning(o.Origin), make([]slurm.Candidate, 0, len(list))
-	h.addBusy(o)
+	h, ends := sharesBeside(c, s, o)
+	packed := make([]slurm.Candidate, 0, len(list))
 	for _, cand := range list {
 		if cand.Job != nil {
 			h.takePlan(cand.Job)
@@ -35,24 +34,50 @@ func Packed(c *state.Core, s *state.Snapshot, o *msg.Occupancy, list []slurm.Can
 	return packed
 }
 
-// sharesBeside returns the shares of nodes, or nil if no stock job of a list shares any.
-func sharesBeside(c *state.Core, s *state.Snapshot, o *msg.Occupancy, list []slurm.Candidate) *nodeShares {
-	shares := func(cand slurm.Candidate) bool { return cand.Job == nil && !cand.Record.Exclusive }
-	if o.Preemption != nil || c.SlurmConfig.SelectType() == "linear" || !slices.ContainsFunc(list, shares) {
-		return nil
+// PlaceShared does what slurm.Lanes.Place does if stock jobs of a list share nodes: all get the places that Slurm's packing gives them. It
+// reports false if none shares any.
+func PlaceShared(c *state.Core, s *state.Snapshot, o *msg.Occupancy, list []slurm.Placed, held []int64) bool {
+	if o.Preemption != nil || !slices.ContainsFunc(list, func(p slurm.Placed) bool { return shares(c, &p.Candidate) }) {
+		return false
 	}
-	h := newShares(c, s, o)
-	h.others = true
-	return h
+	h, ends := sharesBeside(c, s, o)
+	h.held = held
+	for i := range list {
+		p, cand := &list[i], list[i].Candidate
+		record := *p.Record
+		if cand.Record = &record; p.Stock {
+			record.ArrayTasks = 1
+		} else if c.Owner(record.ID) == nil {
+			record.ArrayTasks-- // the first task has its own place
+		} else {
+			record.NumNodes, record.ArrayTasks, record.Exclusive = p.Profile[0].Nodes, 1, true
+		}
+		p.Start, p.At = planner.Forever, nil
+		h.placeTasks(&cand, ends, min(p.Profile[0].Duration, TaskSeconds(&record)), func(start, _ int64, on []int) {
+			if start < p.Start {
+				p.Start, p.At = start, on
+			}
+		})
+	}
+	return true
 }
 
-// addBusy adds what is busy but for the shares of running stock jobs.
-func (h *nodeShares) addBusy(o *msg.Occupancy) {
+// shares reports whether a job is a stock job that may share its nodes.
+func shares(c *state.Core, cand *slurm.Candidate) bool {
+	return !cand.Record.Exclusive && c.Owner(cand.Record.ID) == nil && c.SlurmConfig.SelectType() != "linear"
+}
+
+// sharesBeside returns what nodes have left beside running stock jobs and what is certain, and when tasks of arrays end.
+func sharesBeside(c *state.Core, s *state.Snapshot, o *msg.Occupancy) (*nodeShares, map[slurmctl.JobID][]int64) {
+	h := newShares(c, s, o)
+	h.others = true
+	ends := h.addRunning(o.Origin)
 	for n := range h.nodes {
 		for _, b := range o.Busy[n] {
 			h.take(n, max(b.Start+o.Origin, h.until[n]), absolute(b.End, o.Origin), &share{whole: true})
 		}
 	}
+	return h, ends
 }
 
 // takePlan takes the nodes of a queued job's plan.

@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"cmp"
 	"math"
 	"slices"
 	"strings"
@@ -64,6 +65,7 @@ type nodeShares struct {
 	cores  int64
 	others bool    // evolving jobs do not count as running
 	until  []int64 // by node, when the last running job's share of it ends; 0: there is none
+	held   []int64 // by node, from when on it is held: jobs take others first; nil: no hold counts
 	nodes  [][]stretch
 	looks  int
 }
@@ -395,9 +397,13 @@ func (h *nodeShares) placeOn(nodes []int, count int, t, seconds int64, one *shar
 			at := h.free(n, t, seconds, one)
 			if at > t {
 				later = append(later, at)
-			} else if on = append(on, n); len(on) == count {
+			} else if on = append(on, n); len(on) == count && h.held == nil {
 				return t, on
 			}
+		}
+		if len(on) >= count {
+			slices.SortStableFunc(on, func(a, b int) int { return cmp.Compare(min(h.held[b], t+seconds), min(h.held[a], t+seconds)) })
+			return t, on[:count]
 		}
 		slices.Sort(later)
 		t = later[count-len(on)-1] // no earlier are enough nodes free

@@ -109,7 +109,7 @@ func waiting(c *state.Core, s *state.Snapshot, j *state.Job) []slurm.Candidate {
 	sets := plan.SetsOf(s, append(queued[:len(queued):len(queued)], slurm.Candidate{Record: &j.Record, Nodes: nodes, Choices: choices}))
 	list := append(queued, plan.StockCandidates(c, s, s.Taken.Unix(), slurm.Turn{plan.TierOf(c, &j.Record, false), j.Priority}, sets)...)
 	slices.SortStableFunc(list, plan.MoreUrgent)
-	return list
+	return plan.Packed(c, s, Occupied(c, s, s.Taken.Unix(), nil), list)
 }
 
 // placeAll plans waiting jobs in their order, each as early as possible, and hands each one to take.

@@ -94,6 +94,16 @@ func (l *Lanes) Place(list []Placed, held []int64) {
 	}
 }
 
+// Take marks the places of a list as in use.
+func (l *Lanes) Take(list []Placed) {
+	for i := range list {
+		p := &list[i]
+		for _, n := range p.At {
+			l.take(planner.NodeBusy{Node: n, Start: p.Start - l.origin, End: p.Start - l.origin + p.Profile[0].Duration})
+		}
+	}
+}
+
 // notBefore returns a second before which a job cannot start, from what was tried before.
 func (l *Lanes) notBefore(one *trial) int64 {
 	from := one.from
