@@ -370,7 +370,7 @@ func pool(c *state.Core, s *state.Snapshot, o *msg.Occupancy, nodes []int, list 
 	spots := newSpots(s, nodes)
 	for i, cand := range list {
 		limit, driver := planner.ExpandLimit(1), -1
-		var prefer []int
+		prefer := spots.inPool(cand.Prefer)
 		var was [][]int
 		if cand.Job != nil {
 			if cand.Job.Mode.ScriptSpansSteps {
@@ -383,11 +383,6 @@ func pool(c *state.Core, s *state.Snapshot, o *msg.Occupancy, nodes []int, list 
 			prefer = spots.preferred(s, cand.Job)
 			if pool.Switches != nil {
 				was = spots.steps(s, cand.Job.Coming())
-			}
-		}
-		for _, n := range cand.Prefer {
-			if at := spots.at[n]; at >= 0 {
-				prefer = append(prefer, at)
 			}
 		}
 		one := planner.PoolJob{
@@ -476,6 +471,16 @@ func (p *spots) preferred(s *state.Snapshot, j *state.Job) []int {
 	}
 	known.Plan, known.Pool, known.Layout = plan, p.pool, s.Layout
 	return known.At
+}
+
+// inPool returns the positions of some of the cluster's nodes, as far as the pool has them.
+func (p *spots) inPool(nodes []int) (all []int) {
+	for _, n := range nodes {
+		if at := p.at[n]; at >= 0 {
+			all = append(all, at)
+		}
+	}
+	return all
 }
 
 // steps returns the ascending positions of the nodes of each step.
