@@ -14,6 +14,7 @@ const (
 	firstResizeWithoutDBD = 2411
 	firstContact          = 2108
 	firstSortedList       = 2411
+	firstSignalAlone      = 2405
 )
 
 // prologContain lists the PrologFlags under which every job has an extern step: Contain and the
@@ -85,6 +86,13 @@ func ForgetsRequeued(cfg Config) bool { return ResizeNeedsSlurmdbd(cfg) }
 func SortsReservations(cfg Config) bool {
 	release, err := parseRelease(cfg.Version)
 	return err == nil && release >= firstSortedList
+}
+
+// SignalsAlone reports whether scancel has slurmctld signal a job without reading the whole queue first (source: from 23.11.6
+// on, with --ctld).
+func SignalsAlone(cfg Config) bool {
+	release, err := parseRelease(cfg.Version)
+	return err == nil && release >= firstSignalAlone
 }
 
 // ResizesOnce reports whether a job can shrink only once in its life. Without slurmdbd, Slurm up to

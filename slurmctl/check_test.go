@@ -36,7 +36,7 @@ func TestNothingBecomesAnOption(t *testing.T) {
 		}
 		uses := map[string]func() error{
 			"node to keep":      func() error { return c.Shrink(ctx, 1, []string{"n1", bad}) },
-			"signal":            func() error { return c.Signal(ctx, 1, bad, SignalOptions{}) },
+			"signal":            func() error { _, err := c.Signal(ctx, bad, SignalOptions{}, 1); return err },
 			"deleted":           func() error { return c.DeleteReservation(ctx, bad) },
 			"updated":           func() error { return c.UpdateReservation(ctx, bad, ReservationUpdate{NodeCount: 1}) },
 			"salloc node":       alloc(func(q *AllocateRequest) { q.NodeList = []string{bad} }),

@@ -142,7 +142,7 @@ func (c *Client) run(ctx context.Context, cmd command) (stdout, stderr string, e
 	}
 	err = x.runUntil(cmd.enough)
 	if x.ProcessState != nil {
-		metered(ctx, x.ProcessState.UserTime()+x.ProcessState.SystemTime())
+		MeterCPU(ctx, x.ProcessState.UserTime()+x.ProcessState.SystemTime())
 	}
 	select {
 	case <-cmd.enough:

@@ -45,8 +45,8 @@ func MeterClock(ctx context.Context, at time.Time) {
 	}
 }
 
-// metered adds a command's time to the context's meter, if it has one.
-func metered(ctx context.Context, cpu time.Duration) {
+// MeterCPU adds a command's processor time to the context's meter, if it has one.
+func MeterCPU(ctx context.Context, cpu time.Duration) {
 	if m, ok := ctx.Value(meterKey{}).(*Meter); ok {
 		m.commands.Add(1)
 		m.cpu.Add(int64(cpu))

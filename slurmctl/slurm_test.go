@@ -602,13 +602,15 @@ func TestSignal(t *testing.T) {
 		return err == nil && j.State == slurmctl.Running
 	})
 	for f.job(id).State == slurmctl.Running {
-		f.must(f.Signal(f.ctx, id, "USR1", slurmctl.SignalOptions{Batch: true}))
+		_, err := f.Signal(f.ctx, "USR1", slurmctl.SignalOptions{Batch: true}, id, 99999) // which is no job
+		f.must(err)
 		time.Sleep(200 * time.Millisecond)
 	}
 	if j := f.ended(id); j.ExitCode != 7 {
 		t.Errorf("%+v", j)
 	}
-	f.is("no such job", f.Signal(f.ctx, 99999, "USR1", slurmctl.SignalOptions{}), slurmctl.ErrUnknownJob)
+	_, err = f.Signal(f.ctx, "USR1", slurmctl.SignalOptions{Full: true}, 99999, id)
+	f.must(err) // no such job, and one that has ended
 }
 
 // TestConfig checks the settings that decide how jobs can grow.

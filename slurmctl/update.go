@@ -241,21 +241,42 @@ type SignalOptions struct {
 	Full  bool // the batch script, its children and all steps
 }
 
-// Signal sends a signal, e.g. "USR1", to a running job. scancel retries for a long time on a
-// pending job, so pass a context with a deadline.
-func (c *Client) Signal(ctx context.Context, id JobID, sig string, o SignalOptions) error {
-	if err := errors.Join(checkID(id), checkSignal(sig)); err != nil {
-		return err
-	}
-	args := []string{"--signal=" + sig}
+// Signal sends a signal, e.g. "USR1", to running jobs by one scancel, and ignores jobs that have ended or are unknown. If it
+// fails, it returns the jobs that perhaps did not get the signal. Up to 23.11, scancel reads the whole queue first (see
+// [SignalsAlone]), and retries for a long time on a pending job, so pass a context with a deadline.
+func (c *Client) Signal(ctx context.Context, sig string, o SignalOptions, ids ...JobID) ([]JobID, error) {
+	args := []string{"--ctld", "--signal=" + sig}
 	if o.Batch {
 		args = append(args, "--batch")
 	}
 	if o.Full {
 		args = append(args, "--full")
 	}
-	_, err := c.output(ctx, "scancel", append(args, c.name(id))...)
-	return err
+	err := checkSignal(sig)
+	for _, id := range ids {
+		err = errors.Join(err, checkID(id))
+		args = append(args, c.name(id))
+	}
+	if err != nil || len(ids) == 0 {
+		return nil, err
+	}
+	_, stderr, err := c.run(ctx, command{name: "scancel", args: args})
+	if err == nil && strings.Contains(stderr, "Kill job error") { // from 23.11.6 on, the exit code is 0 even on failure
+		err = refused(append([]string{"scancel"}, args...), 0, stderr, "not every job was signalled")
+	}
+	if err == nil || onlyGone(err) {
+		return nil, nil
+	}
+	var failed []JobID
+	for _, id := range ids {
+		if strings.Contains(stderr, "job id "+c.name(id)+":") {
+			failed = append(failed, id)
+		}
+	}
+	if len(failed) == 0 {
+		failed = ids
+	}
+	return failed, err
 }
 
 // BatchScript returns a job's script as submitted, even for a job that has just ended; for its

@@ -104,19 +104,23 @@ func (k *Client) end(ctx context.Context, state slurmctl.JobState, u *slurmctl.U
 
 // Signal does what slurmctl.Client.Signal does. A job's program receives the signal from
 // [Process.Wait].
-func (k *Client) Signal(ctx context.Context, id slurmctl.JobID, name string, _ slurmctl.SignalOptions) error {
-	return change(ctx, k, about("Signal", id), func() error {
-		j, err := ownJob(k, id)
-		switch {
-		case err != nil:
-			return err
-		case j.Ended() || j.State == slurmctl.Completing:
-			return refusal("Job/step already completing or completed")
-		case j.State == slurmctl.Running:
-			k.cluster.Scripts[id].signal(name)
+func (k *Client) Signal(ctx context.Context, name string, _ slurmctl.SignalOptions, ids ...slurmctl.JobID) ([]slurmctl.JobID, error) {
+	err := change(ctx, k, about("Signal", ids...), func() error {
+		for _, id := range ids {
+			j, err := ownJob(k, id)
+			if err != nil && !errors.Is(err, slurmctl.ErrUnknownJob) {
+				return err
+			}
+			if err == nil && j.State == slurmctl.Running {
+				k.cluster.Scripts[id].signal(name)
+			}
 		}
 		return nil
 	})
+	if err != nil {
+		return ids, err
+	}
+	return nil, nil
 }
 
 // Hold does what slurmctl.Client.Hold does.

@@ -10,6 +10,7 @@ import (
 
 // Jobs does what slurmctl.Client.Jobs does.
 func (k *Client) Jobs(ctx context.Context) ([]slurmctl.Job, error) {
+	k.meter(ctx, k.cluster.options.PollCPU)
 	return look(ctx, k, Command{Name: "Jobs"}, func() ([]slurmctl.Job, error) { return k.cluster.Queue(), nil })
 }
 
@@ -112,8 +113,16 @@ func (k *Client) Federation(context.Context) (string, error) {
 	return k.cluster.options.Federation, nil
 }
 
+// meter adds the processor time of a command to the context's meter, if commands take any.
+func (k *Client) meter(ctx context.Context, beyond time.Duration) {
+	if k.cluster.options.PollCPU > 0 {
+		slurmctl.MeterCPU(ctx, time.Millisecond+beyond)
+	}
+}
+
 // Backfill does what slurmctl.Client.Backfill does. The model's scheduler takes no time.
 func (k *Client) Backfill(ctx context.Context) (busy bool, ended time.Time, err error) {
+	k.meter(ctx, 0)
 	ended, err = look(ctx, k, Command{Name: "Backfill"}, func() (time.Time, error) { return k.cluster.Backfill.Ended, nil })
 	return false, ended, err
 }

@@ -37,7 +37,7 @@ type commands interface {
 	Cancel(context.Context, ...slurmctl.JobID) error
 	Complete(context.Context, ...slurmctl.JobID) error
 	CancelAs(context.Context, *slurmctl.User, ...slurmctl.JobID) error
-	Signal(context.Context, slurmctl.JobID, string, slurmctl.SignalOptions) error
+	Signal(context.Context, string, slurmctl.SignalOptions, ...slurmctl.JobID) ([]slurmctl.JobID, error)
 	Hold(context.Context, slurmctl.JobID) error
 	Release(context.Context, slurmctl.JobID) error
 	BatchScript(context.Context, slurmctl.JobID) (string, error)

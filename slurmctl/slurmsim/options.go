@@ -67,7 +67,8 @@ type Options struct {
 
 	Start   time.Time // of the clock; zero: 2026-01-01 UTC
 	Latency Latency
-	Seed    uint64 // of the randomness in Latency.Spread
+	PollCPU time.Duration // processor time of a squeue of all jobs, beyond that of other commands; 0: no command takes any
+	Seed    uint64        // of the randomness in Latency.Spread
 
 	// Faults, if set, is called at the start of every command.
 	Faults func(Command) Fault `codec:"-"`

@@ -73,7 +73,7 @@ func TestPrograms(t *testing.T) {
 	c.Sleep(7 * time.Minute)
 	wake()
 	c.Sleep(time.Minute)
-	if err := k.Signal(t.Context(), id, "USR1", slurmctl.SignalOptions{Full: true}); err != nil {
+	if _, err := k.Signal(t.Context(), "USR1", slurmctl.SignalOptions{Full: true}, id); err != nil {
 		t.Fatal(err)
 	}
 	c.Sleep(time.Minute)

@@ -46,6 +46,8 @@ func clusterOptions(o *slurmsim.Options, words []string) error {
 			o.Epilog, err = true, nil
 		case "completing": // how long a job is
 			o.Latency.Release, err = time.ParseDuration(value)
+		case "poll_cpu": // processor time of a poll
+			o.PollCPU, err = time.ParseDuration(value)
 		case "mem": // MiB of every node, and what a job gets that asks for none
 			o.ConsumeMemory, o.MemoryMB, o.DefMemPerCPU = true, int64(n), int64(n)/8
 		case "large": // nodes that have twice as much

@@ -30,7 +30,7 @@ var Messages = []any{
 	// effects added later
 	msg.SaveHold{}, msg.SavePromise{}, msg.SaveDelay{}, msg.SaveGrowDelay{}, msg.SaveEpilog{},
 	// results of commands added later
-	[]slurmctl.LicenseStock(nil),
+	[]slurmctl.LicenseStock(nil), []slurmctl.JobID(nil),
 }
 
 // Parts lists what messages and the core's state hold behind interfaces.

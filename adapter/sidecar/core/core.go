@@ -129,6 +129,7 @@ func decide(c *state.Core) {
 		} else {
 			act.Act(c, c.Snapshot)
 		}
+		act.SendWarnings(c)
 		hold.SyncHolds(c, c.Snapshot)
 		hold.SwitchNodes(c, c.Snapshot)
 		act.Mirror(c, c.Snapshot)
@@ -264,7 +265,6 @@ var settleBy = [state.NumberOfKinds]func(c *state.Core, j *state.Job, p *state.P
 	state.KindAdjustHold:   hold.SettleAdjustHold,
 	state.KindCreateHold:   hold.SettleCreateHold,
 	state.KindDeleteHold:   hold.SettleDeleteHold,
-	state.KindDemand:       func(*state.Core, *state.Job, *state.Pending, msg.Outcome) {}, // no retry: at the deadline the nodes go anyway
 }
 
 // settled processes the outcome of a task.

@@ -98,8 +98,8 @@ func TestSettled(t *testing.T) {
 			}},
 		"a job was parked": {state.KindEvict, msg.Update{Job: 7}, state.Args{State: row.Queued}, yes,
 			func(_ *bench, j *state.Job) bool { return j.Kept != nil && j.State == row.Queued }},
-		"a warning failed": {state.KindWarn, msg.Signal{}, state.Args{}, refused,
-			func(_ *bench, j *state.Job) bool { return !j.Warned }},
+		"a warning failed": {state.KindWarn, msg.Signal{Jobs: []slurmctl.JobID{7}}, state.Args{}, refused,
+			func(_ *bench, j *state.Job) bool { return !j.Signalled }},
 		"Slurm does not know the job any more": {state.KindEnd, msg.Ask{[]slurmctl.JobID{7}}, state.Args{}, yes,
 			func(_ *bench, j *state.Job) bool { return j.State == row.Ended }},
 		"it is not known how the job ended": {state.KindEnd, msg.Ask{[]slurmctl.JobID{7}}, state.Args{}, refused,
@@ -109,7 +109,7 @@ func TestSettled(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			b := newBench(t, 2)
 			j := b.Evolving(7, 1, "1@10m", time.Minute)
-			j.State, j.Warned, j.Extend, j.Record.EndTime = row.Starting, true, true, b.Now.Add(time.Minute)
+			j.State, j.Signalled, j.Extend, j.Record.EndTime = row.Starting, true, true, b.Now.Add(time.Minute)
 			b.s.InUse["n1"] = true
 			if !b.BeginTask(j, state.Pending{Task: msg.Task{Command: c.do, Intent: &row.Intent{Job: j.ID, Action: "try", At: b.Now}}, Kind: c.kind, Args: c.args}) {
 				t.Fatal("the task does not begin")

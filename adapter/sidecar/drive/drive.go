@@ -45,7 +45,7 @@ type Slurm interface {
 	CancelAs(context.Context, *slurmctl.User, ...slurmctl.JobID) error
 	TryUpdate(context.Context, slurmctl.JobID, time.Time) error
 	MayAllocate(context.Context, slurmctl.AllocateRequest) error
-	Signal(context.Context, slurmctl.JobID, string, slurmctl.SignalOptions) error
+	Signal(context.Context, string, slurmctl.SignalOptions, ...slurmctl.JobID) ([]slurmctl.JobID, error)
 	CreateReservation(context.Context, slurmctl.ReservationRequest) error
 	UpdateReservation(context.Context, string, slurmctl.ReservationUpdate) error
 	DeleteReservation(context.Context, string) error
@@ -137,13 +137,7 @@ func (d *Driver) Run(ctx, polls context.Context, t msg.Task) (result any, err er
 		}
 		return nil, nil
 	case msg.Signal:
-		var errs []error
-		for _, id := range c.Jobs {
-			if err := d.Slurm.Signal(ctx, id, c.Name, slurmctl.SignalOptions{Full: true}); err != nil && !errors.Is(err, slurmctl.ErrAlreadyDone) {
-				errs = append(errs, err)
-			}
-		}
-		return nil, errors.Join(errs...)
+		return d.Slurm.Signal(ctx, c.Name, slurmctl.SignalOptions{Full: true}, c.Jobs...)
 	case msg.Cancel:
 		if c.Done {
 			return nil, d.Slurm.Complete(ctx, c.Jobs...)

@@ -67,8 +67,8 @@ func (r readOnly) MayAllocate(context.Context, slurmctl.AllocateRequest) error {
 	return r.refuse("try an allocation")
 }
 
-func (r readOnly) Signal(context.Context, slurmctl.JobID, string, slurmctl.SignalOptions) error {
-	return r.refuse("signal a job")
+func (r readOnly) Signal(context.Context, string, slurmctl.SignalOptions, ...slurmctl.JobID) ([]slurmctl.JobID, error) {
+	return nil, r.refuse("signal a job")
 }
 
 func (r readOnly) CreateReservation(context.Context, slurmctl.ReservationRequest) error {

@@ -152,10 +152,10 @@ func watchOverrun(c *state.Core, j *state.Job, now time.Time) {
 		j.Warn()
 		c.Event(j, "overrun", map[string]any{"step": j.Step, "seconds": int(late.Seconds())})
 		c.LogJob(j).Warn("the step lasts longer than the profile says; its nodes may be taken back once others need them")
-		if c.Config.OverrunSignal != "" {
-			warn(c, j)
-			return
-		}
+	}
+	if !j.Signalled && warn(c, j) {
+		j.Signal()
+		return
 	}
 	rival := rival(c, j, now)
 	if rival == nil || !c.Reached(now, due.Add(2*c.Config.Grace)) {
@@ -178,29 +178,6 @@ func watchOverrun(c *state.Core, j *state.Job, now time.Time) {
 // SettleEnforce handles the outcome of cancelling a job for another job.
 func SettleEnforce(c *state.Core, j *state.Job, _ *state.Pending, o msg.Outcome) {
 	j.Cancelled(o.Err == nil)
-}
-
-// warn sends the site's signal to a job that keeps a step too long: to its script, its
-// children and its steps, including those of companions.
-func warn(c *state.Core, j *state.Job) { signal(c, j, state.KindWarn) }
-
-// SettleWarn handles the outcome of warning a job.
-func SettleWarn(c *state.Core, j *state.Job, _ *state.Pending, o msg.Outcome) {
-	if o.Err != nil {
-		j.WarnAgain() // warn again after the pause
-	}
-}
-
-// signal sends the site's signal to all Slurm jobs of a job.
-func signal(c *state.Core, j *state.Job, kind state.Kind) {
-	ids := []slurmctl.JobID{j.Record.ID}
-	for _, p := range j.Held {
-		if p.ID != j.Record.ID {
-			ids = append(ids, p.ID)
-		}
-	}
-	name := c.Config.OverrunSignal
-	c.Do(j, "warn", name, kind, msg.Signal{ids, name}, state.Args{})
 }
 
 // rival returns a job that waits for a promised growth on nodes that j still has.

@@ -25,6 +25,7 @@ func held(b *statetest.Bench, j *state.Job, step int, start, end int64, list, us
 // acts has a job act, and returns the tasks that follow in words, or else why there are none.
 func acts(b *statetest.Bench, j *state.Job) string {
 	ActOn(b.Core, b.Seen, j, b.Now)
+	SendWarnings(b.Core)
 	if tasks := b.Tasks(); len(tasks) > 0 {
 		return strings.Join(tasks, "; ")
 	}

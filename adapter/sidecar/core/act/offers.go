@@ -43,13 +43,12 @@ func carryOffer(c *state.Core, s *state.Snapshot, j *state.Job, now time.Time) b
 		refit.ChangeOffer(c, j, one)
 		return carryOffer(c, s, j, now)
 	case o.Mandatory && !o.Warned && (o.Note != "" || c.DueSecond(now.Unix(), (o.Made+o.Deadline+1)/2)):
+		if !warn(c, j) {
+			return false
+		}
 		one := *o
 		one.Warned = true
 		refit.ChangeOffer(c, j, one)
-		if c.Config.OverrunSignal == "" {
-			return false
-		}
-		signal(c, j, state.KindDemand)
 		return true
 	}
 	return false

@@ -36,7 +36,30 @@ func credit(p *state.Pace) time.Duration { return max(p.Pause, leastCredit) }
 
 // indebted notes that a poll begins, perhaps earlier than its pause.
 func indebted(p *state.Pace, begun time.Time) {
-	p.Debt = min(max(p.Debt+p.Pause-begun.Sub(p.Ended), 0), credit(p))
+	p.Debt = min(max(p.Debt+p.Pause-begun.Sub(p.Ended), 0), credit(p)+p.Pause)
+}
+
+// warnPauses is how many pauses lie between two commands that signal jobs. Each costs as much as a poll, so that they
+// take half of the share at most; polls make up for them.
+const warnPauses = 2
+
+// MayWarn reports whether jobs may be signalled now. A cost that only the latest poll had counts as well: it may be
+// chance, but a warning can wait.
+func MayWarn(c *state.Core) bool {
+	p := &c.Pace
+	return slurmctl.SignalsAlone(c.SlurmConfig) || c.Due(c.Now, p.Warned.Add(warnPauses*max(p.Pause, pauseAfter(p.Costs[0], c.Config.Slurm.Share))))
+}
+
+// Warns notes that jobs are signalled.
+func Warns(c *state.Core) {
+	if p := &c.Pace; !slurmctl.SignalsAlone(c.SlurmConfig) {
+		p.Warned, p.Debt = c.Now, min(p.Debt+p.Pause, credit(p)+p.Pause)
+	}
+}
+
+// pauseAfter returns how long after a poll of some cost the next one may come.
+func pauseAfter(cost time.Duration, share float64) time.Duration {
+	return min(time.Duration(float64(cost)/share), MostPause)
 }
 
 // Apart returns how far apart polls may come at present: so long may a new job wait until it is seen. It is 0 if
@@ -150,9 +173,8 @@ func Spare(p *state.Pace, in *msg.Observation, share float64, poll time.Duration
 	}
 	copy(p.Costs[1:], p.Costs[:])
 	p.Costs[0] = cost
-	pause := func(cost time.Duration) time.Duration { return time.Duration(float64(cost) / share) }
-	p.Measure = pause(cost) > poll
-	p.Pause = min(pause(slices.Min(p.Costs[:])), MostPause)
+	p.Measure = pauseAfter(cost, share) > poll
+	p.Pause = pauseAfter(slices.Min(p.Costs[:]), share)
 	p.Gated = p.Pause > max(poll, time.Second)
 }
 
@@ -163,12 +185,12 @@ func Share(p *state.Pace, poll time.Duration) float64 {
 
 // next returns when the next whole poll must begin; wanted is when one was asked for.
 func next(p *state.Pace, wanted time.Time) time.Time {
-	at := p.Ended.Add(min(p.Pause+p.Debt, MostPause))
+	at := p.Ended.Add(min(p.Pause+min(p.Debt, credit(p)), MostPause))
 	if wanted.After(at) {
 		at = wanted
 	}
 	if p.Urgent {
-		if soon := p.Ended.Add(max(fast, p.Pause/urgency, min(p.Debt+p.Pause-credit(p), p.Pause))); soon.Before(at) {
+		if soon := p.Ended.Add(max(fast, p.Pause/urgency, min(p.Debt+p.Pause-credit(p), 2*p.Pause))); soon.Before(at) {
 			at = soon
 		}
 	}

@@ -6,6 +6,7 @@ import (
 
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/msg"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/state"
+	"github.com/evoslurm/evoslurm/adapter/sidecar/core/state/statetest"
 )
 
 const ms = time.Millisecond
@@ -177,6 +178,41 @@ func TestKeepToRate(t *testing.T) {
 		core.SlurmConfig.Values = map[string]string{"SlurmctldParameters": c.params, "SlurmUser": "slurm(64030)"}
 		if KeepToRate(&core, 3); core.Pace.Pause != c.want {
 			t.Errorf("%+v: a pause of %v", c, core.Pace.Pause)
+		}
+	}
+}
+
+// TestWarningsShare checks that polls and warnings together take at most their share of any time, however many jobs wait to be
+// warned and however much is urgent, and that warnings take half of it at most.
+func TestWarningsShare(t *testing.T) {
+	const share = 0.01
+	for _, cost := range []time.Duration{30 * ms, 500 * ms, 2 * time.Second} {
+		for _, urgent := range []bool{false, true} {
+			b := statetest.New(t, 1)
+			b.SlurmConfig.Version, b.Config.Slurm.Share = "22.05.8", share
+			p, begun := &b.Pace, b.Now
+			*p = state.Pace{Bare: ms, Urgent: urgent, Ended: begun, Pause: pauseAfter(cost, share)}
+			for i := range p.Costs {
+				p.Costs[i] = cost
+			}
+			spent, warnings := time.Duration(0), 0
+			for range 5000 {
+				b.Later(p.Pause / 50)
+				if MayWarn(b.Core) {
+					Warns(b.Core)
+					spent, warnings = spent+cost, warnings+1
+				}
+				if !b.Now.Before(next(p, p.Ended)) {
+					indebted(p, b.Now)
+					p.Ended, spent = b.Now, spent+cost
+				}
+				if most := share * float64(b.Now.Sub(begun)+2*p.Pause+2*credit(p)); float64(spent) > most {
+					t.Fatalf("%v, urgent: %v: polls and %d warnings took %v in %v", cost, urgent, warnings, spent, b.Now.Sub(begun))
+				}
+			}
+			if want := 50; warnings != want {
+				t.Errorf("%v, urgent: %v: %d warnings, want %d", cost, urgent, warnings, want)
+			}
 		}
 	}
 }

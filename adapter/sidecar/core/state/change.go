@@ -23,7 +23,7 @@ func (j *Job) Change(t *Target, id string, now time.Time) {
 	}
 	j.Profile, j.Moldable, j.Malleable = t.Profile, nil, t.Malleable
 	j.Changed(row.Change{ID: id, Step: ended, Open: true})
-	j.Cause, j.Kept, j.Overdue, j.NeedsReplan, j.Warned, j.UnheldTold = Reason{}, nil, 0, false, false, 0
+	j.Cause, j.Kept, j.Overdue, j.NeedsReplan, j.Warned, j.Signalled, j.UnheldTold = Reason{}, nil, 0, false, false, false, 0
 	j.Extend, j.Unwritten, j.Undo = j.Runs(), true, &was
 	recall(j, t, &was.Job)
 }

@@ -75,6 +75,7 @@ type Suspension struct {
 type Promise struct {
 	Overdue     int64  // Unix second of the planned end that the current step exceeded; 0: it did not
 	Warned      bool   // the current step's overrun was logged
+	Signalled   bool   // the job was signalled because of it
 	NeedsReplan bool   // replan the next step: the promise lapsed
 	Forgone     string // why its coming steps have no promise, in words, in step ForgoneIn; "": it overran, or the reason is not known
 	ForgoneIn   int
@@ -91,8 +92,11 @@ func (j *Job) Lapsed() bool {
 	return j.State == row.Running && !j.Last() && j.Step > 0 && len(j.Plan) == j.Step
 }
 
-// WarnAgain records that the job could not be warned.
-func (p *Promise) WarnAgain() { p.Warned = false }
+// Signal records that the job is signalled because of its step's overrun.
+func (p *Promise) Signal() { p.Signalled = true }
+
+// WarnAgain records that the job could not be signalled.
+func (p *Promise) WarnAgain() { p.Signalled = false }
 
 // More nodes do not help against a limit. If an account, QOS, or partition allows no more at present, the job
 // waits with the nodes that it has, and holds no nodes that other jobs could use. The sidecar tries again when

@@ -50,7 +50,7 @@ func (j *Job) InStep(at time.Time) {
 	j.State, j.StepStarted, j.StepEnded = row.Running, at, time.Time{}
 	j.Cause, j.Kept, j.KeptTimes = Reason{}, nil, 0
 	j.GrowthSettled()
-	j.Warned, j.Overdue, j.NeedsReplan, j.YieldedTo = false, 0, false, 0
+	j.Warned, j.Signalled, j.Overdue, j.NeedsReplan, j.YieldedTo = false, false, 0, false, 0
 }
 
 // Guessed records that the step is a guess, and at least this one; 0: the application named it.
@@ -81,7 +81,7 @@ func (j *Job) Requeue(again time.Time) {
 func (j *Job) RequeueStep(now, again time.Time) {
 	j.State, j.Step, j.Held, j.StepStarted, j.StepEnded = row.Waiting, j.Step-1, nil, now, now
 	j.Suspended, j.SuspendedFrom = 0, time.Time{}
-	j.LetGo, j.Readied, j.Overdue, j.Warned = 0, 0, 0, false
+	j.LetGo, j.Readied, j.Overdue, j.Warned, j.Signalled = 0, 0, 0, false, false
 	j.RetryAt = again
 }
 

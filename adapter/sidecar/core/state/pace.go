@@ -15,6 +15,7 @@ type Pace struct {
 	Measure  bool                         // the next poll measures a bare command as well
 	Pause    time.Duration                // pause after the poll
 	Debt     time.Duration                // how much earlier than that polls came; later ones make up for it
+	Warned   time.Time                    // when jobs were last signalled, if that costs as much as a poll
 	Told     time.Duration                // the pause that the log last reported as long; 0: none is
 	Urgent   bool                         // something due waits for a poll
 	Gated    bool                         // polls are expensive: what can wait does so while the backfill scheduler runs

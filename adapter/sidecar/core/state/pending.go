@@ -17,7 +17,7 @@ const (
 	_                Kind = iota
 	KindDetach            // act.go: take a running job out of its hold
 	KindEnforce           // act.go: cancel a job whose nodes were promised to another one
-	KindWarn              // act.go: signal a job that exceeds its step's time
+	KindWarn              // warn.go: signal jobs that exceed a step's time, or must give nodes back
 	KindShape             // start.go: give a job that is due the nodes of its alternative
 	KindStart             // start.go: release a parked job
 	KindPark              // kept.go: park a job that Slurm does not start
@@ -26,7 +26,6 @@ const (
 	KindShrink            // resize.go: give nodes back
 	KindExtend            // timelimit.go: raise time limits
 	KindRewrite           // change.go: write a changed request into the job's comment
-	KindDemand            // offers.go: signal a job that must give nodes back
 	KindAccrual           // age.go: read since when a job's age counts
 	KindRequest           // asked.go: read what a job asked for
 	KindScript            // request.go: read what a job's script asks for

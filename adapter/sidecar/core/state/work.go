@@ -48,6 +48,7 @@ type work struct {
 	Chored  time.Time            // when the last chore ended
 	Keys    map[string]bool      // keys of running tasks without a job
 	Retry   map[string]time.Time // earliest next attempt, by key
+	Warn    []slurmctl.JobID     `codec:"-"` // Slurm jobs to signal in this step
 }
 
 // Reading is the read of a job's script or request.
@@ -235,6 +236,9 @@ func (c *Core) notWritten(j *Job) {
 	}
 }
 
+// Free reports whether a task with a key may begin: none is under way, and none has just failed.
+func (c *Core) Free(key string) bool { return !c.Work.Keys[key] && c.Due(c.Now, c.Work.Retry[key]) }
+
 // BeginTask starts a task. The job, if there is one, is busy until the outcome arrives. A task that belongs to
 // no job has a key: BeginTask returns false while a task with that key is under way, and shortly after one
 // failed.
@@ -242,7 +246,7 @@ func (c *Core) BeginTask(j *Job, p Pending) bool {
 	w := &c.Work
 	if j != nil {
 		j.Busy, p.Job = true, j.ID
-	} else if w.Keys[p.Key] || !c.Due(c.Now, w.Retry[p.Key]) {
+	} else if !c.Free(p.Key) {
 		return false
 	} else {
 		w.Keys[p.Key] = true
