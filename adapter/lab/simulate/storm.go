@@ -165,6 +165,13 @@ func Storm(seed uint64) string {
 		}
 		g.add(o)
 	}
+	if seed%13 == 6 { // by chances of their own
+		o := &storming{Rand: rand.New(rand.NewPCG(seed, 55)), nodes: nodes}
+		for i := range 1 + o.IntN(2) {
+			o.array(i)
+		}
+		g.add(o)
+	}
 	if seed%7 == 0 { // running jobs cannot be changed
 		g.at(0, "plugin account")
 	}
@@ -452,6 +459,49 @@ func (g *storming) coupled(i int) {
 		text += fmt.Sprintf(" lasts=1:%ds", 1+g.IntN(300))
 	}
 	g.at(g.when(storm/2), "%s", text)
+}
+
+// array submits an array. One of its tasks may fail, and users and administrators do something to single tasks, or to all.
+func (g *storming) array(i int) {
+	name, tasks := fmt.Sprintf("array%d", i), 1+g.IntN(7)
+	var profile, lasts []string
+	for k := range 1 + g.IntN(3) {
+		seconds := 30 + g.IntN(300)
+		profile = append(profile, fmt.Sprintf("%d@%ds", 1+g.IntN(g.nodes), seconds))
+		if g.IntN(4) == 0 {
+			lasts = append(lasts, fmt.Sprintf("%d:%ds", k+1, 1+g.IntN(seconds+200)))
+		}
+		for range tasks {
+			g.lasts(time.Duration(seconds+200) * time.Second)
+		}
+	}
+	text := fmt.Sprintf("submit %s %s user=%s limit=60m drive=%s array=%d", name, strings.Join(profile, ","), g.pick("alice", "bob"), g.pick("auto", "auto", "companion"), tasks)
+	if g.IntN(2) == 0 {
+		text += fmt.Sprintf("%%%d", 1+g.IntN(3))
+	}
+	if g.IntN(3) == 0 {
+		text += fmt.Sprintf(" fails=%d", 1+g.IntN(tasks))
+	}
+	if len(lasts) > 0 {
+		text += " lasts=" + strings.Join(lasts, ",")
+	}
+	began := g.when(storm / 2)
+	g.at(began, "%s", text)
+	for range g.IntN(6) {
+		t, of := began+g.when(storm-began), fmt.Sprintf("%s_%d", name, 1+g.IntN(tasks))
+		switch g.IntN(6) {
+		case 0:
+			g.at(t, "cancel %s", of)
+		case 1, 2:
+			g.at(t, "requeue %s", of)
+		case 3:
+			g.at(t, "change %s %s", of, g.change())
+		case 4, 5: // of a task or of those that wait together
+			of = g.pick(of, name)
+			g.at(t, "hold %s", of)
+			g.at(t+g.when(5*time.Minute), "release %s", of)
+		}
+	}
 }
 
 // ahead has alice keep nodes for growths far ahead, and others submit jobs that last longer.
