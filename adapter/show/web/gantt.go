@@ -273,7 +273,7 @@ func (g *gantt) list(all []*api.Job, s scale) {
 	for _, j := range slices.Concat(running, queued, ended) {
 		values = append(values, *j)
 	}
-	jobs := display.Fold(values, false)
+	jobs := display.Fold(values, g.Window.Tasks)
 	first := min(g.Window.Page*mostListed, len(jobs))
 	page := func(n int) string {
 		w := g.Window

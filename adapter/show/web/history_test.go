@@ -97,6 +97,12 @@ func TestTasks(t *testing.T) {
 	if n := strings.Count(body, `<a href="job?id=2`); n != 2 {
 		t.Errorf("%d lines", n)
 	}
+	body = get(t, pageOf(c, "/"), "/?by=job&tasks=1").Body.String()
+	for _, want := range []string{"20_1", "20_2", "20_3", "20_[4-1000000%2]"} {
+		if !strings.Contains(body, want+" ") {
+			t.Errorf("unfolded, no line of %s: %s", want, body)
+		}
+	}
 	for address, want := range map[string]string{"/job?id=23": "<h1>Job 20_3 sweep</h1>", "/job?id=20": "<h1>Job 20_[4-1000000%2] </h1>"} {
 		if body := get(t, pageOf(c, "/"), address).Body.String(); !strings.Contains(body, want) {
 			t.Errorf("%s: no %s: %s", address, want, body)

@@ -18,6 +18,7 @@ type window struct {
 	Account   string
 	Partition string
 	Ended     bool // whether the list includes ended jobs
+	Tasks     bool // whether each waiting task of an array has a line
 	Page      int  // of the list of jobs, from 0
 	Rows      int  // the first node that is drawn, from 0
 }
@@ -49,12 +50,14 @@ func parseWindow(q url.Values, place *time.Location) (window, error) {
 	if !slices.Contains([]string{"", "node", "job"}, w.By) {
 		return bad("by", "node or job")
 	}
-	if v := q.Get("ended"); v != "" {
-		b, err := strconv.ParseBool(v)
-		if err != nil {
-			return bad("ended", "1 or 0")
+	for key, into := range map[string]*bool{"ended": &w.Ended, "tasks": &w.Tasks} {
+		if v := q.Get(key); v != "" {
+			b, err := strconv.ParseBool(v)
+			if err != nil {
+				return bad(key, "1 or 0")
+			}
+			*into = b
 		}
-		w.Ended = b
 	}
 	for key, into := range map[string]*int{"page": &w.Page, "row": &w.Rows} {
 		if v := q.Get(key); v != "" {
@@ -83,6 +86,7 @@ func (w window) link() string {
 	set("account", w.Account, w.Account != "")
 	set("partition", w.Partition, w.Partition != "")
 	set("ended", "1", w.Ended)
+	set("tasks", "1", w.Tasks)
 	set("page", strconv.Itoa(w.Page), w.Page > 0)
 	set("row", strconv.Itoa(w.Rows), w.Rows > 0)
 	if len(q) == 0 {
