@@ -613,6 +613,18 @@ func TestSignal(t *testing.T) {
 	f.must(err) // no such job, and one that has ended
 }
 
+// TestActiveFeatures checks that a node has the features that are active, not those that it could have after a reboot.
+func TestActiveFeatures(t *testing.T) {
+	f := start(t, slurmtest.Options{Nodes: 1, NodeExtra: map[string]string{"n1": "Feature=flat,cache"}})
+	_, err := f.cluster.Run(f.ctx, slurmtest.Root, "scontrol", "update", "NodeName=n1", "ActiveFeatures=flat")
+	f.must(err)
+	nodes, _, err := f.Nodes(f.ctx)
+	f.must(err)
+	if len(nodes) != 1 || !slices.Equal(nodes[0].Features, []string{"flat"}) {
+		t.Errorf("%+v", nodes)
+	}
+}
+
 // TestConfig checks the settings that decide how jobs can grow.
 func TestConfig(t *testing.T) {
 	f := start(t, slurmtest.Options{Nodes: 1, PrologFlags: "Contain", PermitJobExpansion: true})
