@@ -33,11 +33,11 @@ type site struct {
 	ctx context.Context
 }
 
-func newSite(t *testing.T, nodes int, most time.Duration) *site {
+func newSite(t *testing.T, nodes int, most time.Duration, more ...string) *site {
 	ctx, stop := context.WithTimeout(t.Context(), most)
 	t.Cleanup(stop)
 	s := &site{T: t, ctx: ctx}
-	s.Rig = rig.In(t, slurmtest.Options{Nodes: nodes, Accounting: true, PermitJobExpansion: true}, bin, "strategy: noX\n")
+	s.Rig = rig.In(t, slurmtest.Options{Nodes: nodes, Accounting: true, PermitJobExpansion: true}, bin, "strategy: noX\n"+strings.Join(more, ""))
 	s.StartIn(t, rig.Account{})
 	return s
 }
