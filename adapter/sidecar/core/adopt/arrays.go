@@ -215,6 +215,12 @@ func taskOf(r *slurmctl.Job) (array, task uint32) {
 	return 0, 0
 }
 
+// OtherTasks reports whether a record stands for another task of an array than the job, or for several.
+func OtherTasks(j *state.Job, r *slurmctl.Job) bool {
+	array, task := taskOf(r)
+	return r.ArrayTasks > 1 || j.Array != 0 && (array != j.Array || task != j.Task)
+}
+
 // unfoldAgain is how long the sidecar waits after a failure.
 const unfoldAgain = 30 * time.Second
 

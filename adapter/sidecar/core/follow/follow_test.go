@@ -42,6 +42,19 @@ func TestFollow(t *testing.T) {
 		"its number is another job's since the start": {false, func(b *statetest.Bench, j *state.Job, r *slurmctl.Job) {
 			j.Record, j.Name, r.Name, r.SubmitTime = slurmctl.Job{}, "own", "another", b.Now
 		}, "ended, step 1 on n1"},
+		"it is a task": {false, func(_ *statetest.Bench, j *state.Job, r *slurmctl.Job) { task(j, r, 3) }, "running, step 1 on n1"},
+		"its number is another task's": {false, func(_ *statetest.Bench, j *state.Job, r *slurmctl.Job) {
+			task(j, r, 3)
+			r.Display = "50_4"
+		}, "ended, step 1 on n1"},
+		"it is a task, as an earlier sidecar wrote it": {false, func(_ *statetest.Bench, j *state.Job, r *slurmctl.Job) {
+			task(j, r, 3)
+			j.Array, j.Task = 0, 0
+		}, "running, step 1 on n1"},
+		"its record is that of several tasks again": {true, func(_ *statetest.Bench, j *state.Job, r *slurmctl.Job) {
+			task(j, r, 3)
+			r.Display, r.ArrayTasks = "50_[2-3%2]", 2
+		}, "ended, step 0 on "},
 		"it was renamed while the sidecar was down": {false, func(_ *statetest.Bench, j *state.Job, r *slurmctl.Job) {
 			j.Record, j.Name, r.Name = slurmctl.Job{}, "own", "another"
 		}, "running, step 1 on n1"},
@@ -112,6 +125,12 @@ func TestFollow(t *testing.T) {
 func runs(b *statetest.Bench, r *slurmctl.Job, node string) {
 	r.State, r.NodeList, r.BatchHost = slurmctl.Running, []string{node}, node
 	r.StartTime, r.EndTime = b.Now, b.Now.Add(r.TimeLimit)
+}
+
+// task makes a job a task of array 50.
+func task(j *state.Job, r *slurmctl.Job, number uint32) {
+	j.Array, j.Task = 50, number
+	r.ArrayJobID, r.Display = 50, fmt.Sprintf("50_%d", number)
 }
 
 // busy has a task of a kind be under way for a job.

@@ -13,7 +13,8 @@ import (
 // the next one. That is certain if the user differs, since a job's user never changes. Everything else may
 // change, by users or by a requeue, including the submit time. But a job that has both another submit time and
 // another name or marker than a moment ago counts as another one: if it is the same one after all, it is only
-// adopted again.
+// adopted again. It may also have forgotten that tasks of an array got records of their own: a record then stands for
+// several tasks again, or for another one than before.
 
 // reused reports whether a job's number now belongs to another job of the same user.
 func reused(was, is *slurmctl.Job) bool {
@@ -40,7 +41,7 @@ func replaced(c *state.Core, s *state.Snapshot, j *state.Job) bool {
 	if was.ID == 0 { // not seen since the sidecar was started
 		was = &slurmctl.Job{ID: id, SubmitTime: j.Submitted, Name: j.Name, Comment: r.Comment}
 	}
-	if !anothers && (was.ID != id || !reused(was, r)) {
+	if !anothers && !adopt.OtherTasks(j, r) && (was.ID != id || !reused(was, r)) {
 		return false
 	}
 	c.LogJob(j).Warn("slurmctld lost the job and reused its ID")
