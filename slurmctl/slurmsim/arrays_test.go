@@ -57,6 +57,8 @@ var arrayFeatures = []feature{
 		if last := all[fmt.Sprintf("%d_5", id)]; last.ID != id || last.Name != "work rest" {
 			w.Errorf("the last one: %+v", last)
 		}
+		w.must(w.UpdateJob(w.ctx, id, slurmctl.JobUpdate{Name: "work"}))
+		w.are(id, "1", "2", "3", "4", "5") // none is joined to the last one
 	}},
 	{"a command on a task means it alone, also on the one with the array's ID", func(w *world) {
 		id := w.start(slurmsim.Job{Name: "work", Nodes: 1, Array: 3, Begin: w.now().Add(time.Hour), Lasts: time.Hour})
