@@ -1,6 +1,7 @@
 package web
 
 import (
+	"cmp"
 	"net/url"
 	"slices"
 	"strconv"
@@ -51,13 +52,11 @@ func parseWindow(q url.Values, place *time.Location) (window, error) {
 		return bad("by", "node or job")
 	}
 	for key, into := range map[string]*bool{"ended": &w.Ended, "tasks": &w.Tasks} {
-		if v := q.Get(key); v != "" {
-			b, err := strconv.ParseBool(v)
-			if err != nil {
-				return bad(key, "1 or 0")
-			}
-			*into = b
+		b, err := strconv.ParseBool(cmp.Or(q.Get(key), "0"))
+		if err != nil {
+			return bad(key, "1 or 0")
 		}
+		*into = b
 	}
 	for key, into := range map[string]*int{"page": &w.Page, "row": &w.Rows} {
 		if v := q.Get(key); v != "" {
