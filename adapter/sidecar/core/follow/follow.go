@@ -240,7 +240,7 @@ func endsOf(c *state.Core, j *state.Job, o msg.Outcome) (map[slurmctl.JobID]slur
 	seen := map[slurmctl.JobID]slurmctl.Job{}
 	jobs, _ := o.Result.([]slurmctl.Job)
 	for _, r := range jobs {
-		if r.UID == j.UID { // see replaced
+		if !anothers(j, &r) {
 			seen[r.ID] = r
 		}
 	}

@@ -21,6 +21,15 @@ func reused(was, is *slurmctl.Job) bool {
 	return was.SubmitTime.Unix() != is.SubmitTime.Unix() && (was.Name != is.Name || was.Comment != is.Comment)
 }
 
+// anothers reports whether a record of Slurm with a job's number is that of another job.
+func anothers(j *state.Job, r *slurmctl.Job) bool {
+	was := &j.Record
+	if was.ID == 0 { // not seen since the sidecar was started
+		was = &slurmctl.Job{ID: r.ID, SubmitTime: j.Submitted, Name: j.Name, Comment: r.Comment}
+	}
+	return r.UID != j.UID || adopt.OtherTasks(j, r) || was.ID == r.ID && reused(was, r)
+}
+
 // In returns one of the job's Slurm jobs as a snapshot shows it, or nil.
 func In(j *state.Job, s *state.Snapshot, id slurmctl.JobID) *slurmctl.Job {
 	if r := s.ByID[id]; r != nil && r.UID == j.UID {
@@ -31,21 +40,12 @@ func In(j *state.Job, s *state.Snapshot, id slurmctl.JobID) *slurmctl.Job {
 
 // replaced ends a job whose number now belongs to another job.
 func replaced(c *state.Core, s *state.Snapshot, j *state.Job) bool {
-	id := adopt.PresentJob(c, j)
-	r := s.ByID[id]
-	if r == nil || j.Busy {
-		return false
-	}
-	anothers := r.UID != j.UID
-	was := &j.Record
-	if was.ID == 0 { // not seen since the sidecar was started
-		was = &slurmctl.Job{ID: id, SubmitTime: j.Submitted, Name: j.Name, Comment: r.Comment}
-	}
-	if !anothers && !adopt.OtherTasks(j, r) && (was.ID != id || !reused(was, r)) {
+	r := s.ByID[adopt.PresentJob(c, j)]
+	if r == nil || j.Busy || !anothers(j, r) {
 		return false
 	}
 	c.LogJob(j).Warn("slurmctld lost the job and reused its ID")
-	if anothers { // else the numbers of the chain's other jobs may be those of other jobs of the user
+	if r.UID != j.UID { // else the numbers of the chain's other jobs may be those of other jobs of the user
 		cancelChain(c, j)
 	}
 	end(c, j, slurmctl.Job{})
