@@ -19,7 +19,7 @@ echo $EVO_STEP $(evosctl hostfile | wc -l) > task-$SLURM_ARRAY_TASK_ID
 eval "$(evosctl next)"
 `
 
-// TestArrayTaskFails submits an array of which one task fails: the others evolve, and all commands show each, also after a
+// TestArrayTaskFails submits an array with a task that fails: the others evolve, and all commands show each, also after a
 // restart of the sidecar.
 func TestArrayTaskFails(t *testing.T) {
 	t.Parallel()
