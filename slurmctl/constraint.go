@@ -3,7 +3,9 @@ package slurmctl
 import (
 	"errors"
 	"fmt"
+	"math"
 	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -40,6 +42,43 @@ func ParsePrefer(text string) (Constraint, error) {
 		return Constraint{}, err
 	}
 	return c, nil
+}
+
+// Counted is how many nodes of an allocation must have a feature.
+type Counted struct {
+	Feature string
+	Nodes   int
+}
+
+// LooseConstraint reads the constraint of a job that Slurm has accepted, as ParseConstraint does. Of what that rejects, it keeps that each
+// node has one of the features. Without brackets around numbers of nodes, any node may be one of the others. The result also has the numbers
+// of nodes by feature, if the text is a list of these in brackets, such as [a*2&b*4].
+func LooseConstraint(text string) (Constraint, []Counted) {
+	c, err := ParseConstraint(text)
+	if err == nil {
+		return c, nil
+	}
+	inside, bracketed := strings.CutPrefix(strings.TrimSpace(text), "[")
+	var counts []Counted
+	for name := range strings.FieldsFuncSeq(text, func(r rune) bool { return strings.ContainsRune("&|,()[] ", r) }) {
+		name, number, has := strings.Cut(name, "*")
+		n, err := strconv.Atoi(number)
+		if err != nil || n > math.MaxInt32 {
+			n = 0
+		}
+		counts = append(counts, Counted{name, n})
+		if name != "" {
+			c.terms = append(c.terms, term{name: name, or: true})
+		}
+		if len(c.terms) > MostAlternatives || has && !bracketed {
+			return Constraint{}, nil
+		}
+	}
+	inside, whole := strings.CutSuffix(inside, "]")
+	if !whole || strings.ContainsAny(inside, "|()[]") || slices.ContainsFunc(counts, func(one Counted) bool { return one.Feature == "" || one.Nodes <= 0 }) {
+		return c, nil
+	}
+	return c, counts
 }
 
 func parseOption(option, text string) (Constraint, error) {

@@ -131,6 +131,42 @@ func TestParseConstraint(t *testing.T) {
 	}
 }
 
+// TestLooseConstraint checks which nodes a job may have at all if its constraint cannot be planned, and how many of each kind it must have.
+func TestLooseConstraint(t *testing.T) {
+	const all = "n1 n2 n3 n4 n5 n6 n7 n8"
+	for text, want := range map[string]string{
+		"": all, "a&b": "n4 n7", "[a|b]": "n1 n2 n4 n5 n6 n7", // as ParseConstraint says
+		"[a*2&b*4]":                           "n1 n2 n4 n5 n6 n7 [{a 2} {b 4}]",
+		" [a*2,b*4] ":                         "n1 n2 n4 n5 n6 n7 [{a 2} {b 4}]",
+		"[a*1]":                               "n1 n4 n5 n7 [{a 1}]",
+		"[a*2&b]":                             "n1 n2 n4 n5 n6 n7",
+		"[a*2|b*4]":                           "n1 n2 n4 n5 n6 n7",
+		"[(a&b)*2&c*1]":                       "n1 n2 n3 n4 n5 n6 n7",
+		"[a*0&b*4]":                           "n1 n2 n4 n5 n6 n7",
+		"[a*99999999999999999999]":            "n1 n4 n5 n7",
+		"[a|b]&[b|c]":                         "n1 n2 n3 n4 n5 n6 n7",
+		"[a&b]":                               "n1 n2 n4 n5 n6 n7",
+		"a*2":                                 all,
+		"a*2&b":                               all,
+		"[":                                   all,
+		"[" + strings.Repeat("a&", 99) + "b]": all,
+	} {
+		c, counts := slurmctl.LooseConstraint(text)
+		got := ""
+		for _, name := range slices.Sorted(maps.Keys(featured)) {
+			if c.Met(strings.Split(featured[name], ",")) {
+				got += name + " "
+			}
+		}
+		if counts != nil {
+			got += fmt.Sprint(counts)
+		}
+		if strings.TrimSpace(got) != want {
+			t.Errorf("%q: %s, want %s", text, got, want)
+		}
+	}
+}
+
 func TestParsePrefer(t *testing.T) {
 	if c, err := slurmctl.ParsePrefer("a|b"); err != nil || !c.Met([]string{"b"}) || c.Met([]string{"c"}) {
 		t.Errorf("%v, %v", c, err)

@@ -38,6 +38,9 @@ type choice struct {
 // until the next call. O(nodes). With a topology, see network.order and blocks.order. With a constraint in brackets, the first
 // alternative with enough nodes counts (_get_req_features of node_scheduler.c); Slurm ignores brackets beside --nodelist.
 func choose(c *Cluster, j *job, u *usage, from nodeSet) (nodeSet, bool) {
+	if j.Counted != nil && j.Required == nil {
+		return chooseCounted(c, j, u, from)
+	}
 	if j.Either == nil || j.Required != nil {
 		return chooseFrom(c, j, u, from)
 	}
@@ -49,6 +52,26 @@ func choose(c *Cluster, j *job, u *usage, from nodeSet) (nodeSet, bool) {
 		}
 	}
 	return nil, false
+}
+
+// chooseCounted picks the nodes of each feature, then the others.
+func chooseCounted(c *Cluster, j *job, u *usage, from nodeSet) (nodeSet, bool) {
+	all, one := newNodeSet(len(c.Nodes)), *j
+	for _, count := range j.Counted {
+		c.room.either = append(c.room.either[:0], from...)
+		c.keepFeature(c.room.either, count.Feature)
+		c.room.either.minus(all)
+		one.NumNodes = count.Nodes
+		set, ok := chooseFrom(c, &one, u, c.room.either)
+		if !ok {
+			return nil, false
+		}
+		for n := set.next(0); n >= 0; n = set.next(n + 1) {
+			all.add(n)
+		}
+	}
+	one.NumNodes, one.Required = max(j.NumNodes, all.count()), all
+	return chooseFrom(c, &one, u, from)
 }
 
 func chooseFrom(c *Cluster, j *job, u *usage, from nodeSet) (nodeSet, bool) {

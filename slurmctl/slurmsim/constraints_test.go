@@ -52,9 +52,12 @@ var constraintFeatures = []feature{
 			names := numbered(1, 8)
 			chance.Shuffle(len(names), func(i, k int) { names[i], names[k] = names[k], names[i] })
 			busy := names[:chance.IntN(3)]
-			job := slurmsim.Job{Nodes: 1 + chance.IntN(2), Constraint: []string{"[rack1|rack2]", "[rack2|rack1]", "[rack1|rack2]&fast", "fast&(rack1|rack2)", "rack2|(rack1&fast)", "rack1&fast|rack2"}[chance.IntN(6)]}
-			if strings.HasSuffix(job.Constraint, "]&fast") {
+			job := slurmsim.Job{Nodes: 1 + chance.IntN(2), Constraint: []string{"[rack1|rack2]", "[rack2|rack1]", "[rack1|rack2]&fast", "fast&(rack1|rack2)", "rack2|(rack1&fast)", "rack1&fast|rack2", "[rack1*2&rack2*1]"}[chance.IntN(7)]}
+			switch {
+			case strings.HasSuffix(job.Constraint, "]&fast"):
 				job.Nodes = 1
+			case strings.Contains(job.Constraint, "*"):
+				job.Nodes = 3
 			}
 			real, modelled := w.among(busy, job), model.among(busy, job)
 			if !slices.Equal(real, modelled) {
@@ -75,6 +78,19 @@ var constraintFeatures = []feature{
 			if !slices.Contains(numbered(1, 4), n) {
 				w.Errorf("it is on %s, which has another feature", n)
 			}
+		}
+	}},
+	{"a job waits for its nodes of each feature", func(w *world) {
+		first := w.start(slurmsim.Job{Nodes: 3, NodeList: []string{"n5", "n6", "n7"}})
+		w.until(first, slurmctl.Running)
+		each := w.start(slurmsim.Job{Nodes: 3, Constraint: "[rack1*1&rack2*2]"})
+		w.until(each, slurmctl.Pending, "Resources")
+		w.stays(each, slurmctl.Pending)
+		w.must(w.Cancel(w.ctx, first))
+		list := w.until(each, slurmctl.Running).NodeList
+		rack2 := slices.DeleteFunc(slices.Clone(list), func(n string) bool { return slices.Contains(numbered(1, 4), n) })
+		if len(list) != 3 || len(rack2) != 2 {
+			w.Errorf("it is on %v", list)
 		}
 	}},
 }

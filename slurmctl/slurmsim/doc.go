@@ -76,7 +76,7 @@
 //
 // Jobs that take whole nodes or CPUs, memory, and GRES of them; arrays (as one record until a task
 // starts or is changed: the first tasks of a record, or all), with their limit; begin times; holds; afterok/afterany/afternotok/expand dependencies; --nodelist,
-// --exclude, and constraints as slurmctl.ParseConstraint reads them (beside --nodelist, 22.05 ignores brackets, and the model
+// --exclude, and constraints as slurmctl.LooseConstraint reads them, if they have no groups in brackets (beside --nodelist, 22.05 ignores brackets, and the model
 // does where it chooses nodes); partitions with limits, tiers, and default times; node
 // weights; topology/tree, without --contiguous, and topology/block as in 24.11, without --segment; reservations with IGNORE_JOBS, OVERLAP, MAINT, FLEX, NO_HOLD_JOBS_AFTER_END, and
 // PURGE_COMP; the main scheduler (when a job has left its nodes, batch_sched_delay after any other

@@ -75,11 +75,12 @@ type job struct {
 	Required   nodeSet      // required nodes that exist; nil for none
 	Excluded   nodeSet
 	Either     []string // features in brackets
-	Nodes      []int    // its nodes in the order in which it got them; never changed in place
-	Set        nodeSet  // the same as a set, for an active job
-	Memory     int64    // of every node, if memory counts
-	HostNode   int      // according to slurmctld
-	ScriptNode int      // the node of the batch script
+	Counted    []slurmctl.Counted
+	Nodes      []int   // its nodes in the order in which it got them; never changed in place
+	Set        nodeSet // the same as a set, for an active job
+	Memory     int64   // of every node, if memory counts
+	HostNode   int     // according to slurmctld
+	ScriptNode int     // the node of the batch script
 	Expands    slurmctl.JobID
 	Resized    bool
 	Gone       map[int]time.Duration // nodes taken from it while it ran, and the last time

@@ -141,7 +141,7 @@ func (t *nodeTable) keepSuitable(j *job, nodes nodeSet) {
 	if j.Features == "" && !j.scarce() {
 		return
 	}
-	wants, _ := slurmctl.ParseConstraint(j.Features) // checked at submission
+	wants, _ := slurmctl.LooseConstraint(j.Features) // checked at submission
 	for n := nodes.next(0); n >= 0; n = nodes.next(n + 1) {
 		if !wants.Met(t.Nodes[n].Features) || !t.capable(j, n) {
 			nodes.drop(n)

@@ -28,7 +28,9 @@ func record(c *Cluster, q Job) (*job, error) {
 	}
 	wants, err := slurmctl.ParseConstraint(q.Constraint)
 	if err != nil {
-		return nil, refusal("Invalid feature specification")
+		if _, j.Counted = slurmctl.LooseConstraint(q.Constraint); j.Counted == nil {
+			return nil, refusal("Invalid feature specification")
+		}
 	}
 	j.Either = wants.Alternatives()
 	if err := checkLicenses(c, q.Licenses); err != nil {

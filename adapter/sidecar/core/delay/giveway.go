@@ -166,6 +166,9 @@ func couldHave(c *state.Core, s *state.Snapshot, idle *slurm.Lanes, p *slurm.Pla
 	for _, n := range p.At {
 		names = append(names, s.Nodes[n].Name)
 	}
+	if p.Parts != nil { // it may not have any others instead
+		return names
+	}
 	for _, n := range p.Nodes {
 		if !slices.Contains(p.At, n) && slurm.Idle(s, n) && idle.Free(n, p.Profile[0].Duration) {
 			names = append(names, s.Nodes[n].Name)

@@ -67,14 +67,15 @@ func nobodyHeldUp(c *state.Core, s *state.Snapshot) {
 			h.Free = time.Time{}
 			continue
 		}
-		nodes, err := slurm.Eligible(s, s.ByID[id], nil)
+		nodes, _ := slurm.StockPlaces(s, s.ByID[id])
+		need, _ := slurm.StockParts(s, s.ByID[id], nodes)
 		idle := 0
 		for _, n := range nodes {
 			if slurm.Idle(s, n) {
 				idle++
 			}
 		}
-		if can := err == nil && idle >= max(s.ByID[id].NumNodes, 1); !can {
+		if can := idle >= max(need, 1); !can {
 			h.Free = time.Time{}
 		} else if h.Free.IsZero() {
 			h.Free = s.Taken
@@ -277,7 +278,7 @@ func firstTask(cand slurm.Candidate) (one slurm.Candidate, rest *slurm.Candidate
 		return cand, nil
 	}
 	others := cand
-	one, others.Profile = cand, slices.Clone(cand.Profile)
+	one, others.Profile, others.Parts = cand, slices.Clone(cand.Profile), nil
 	one.Profile = slices.Clone(cand.Profile)
 	one.Profile[0].Nodes = max(cand.Record.NumNodes, 1)
 	others.Profile[0].Nodes -= one.Profile[0].Nodes

@@ -147,6 +147,10 @@ func TestStockCandidates(t *testing.T) {
 		"its partition is down": {func(b *statetest.Bench, _ *slurmctl.Job) {
 			b.Seen.Partitions["main"] = slurmctl.Partition{Name: "main"}
 		}, ""},
+		"numbers of nodes by feature":         {func(b *statetest.Bench, r *slurmctl.Job) { featured(b); r.Features = "[a*2&b*1]" }, "3 nodes for 3630 s"},
+		"two lists in brackets":               {func(b *statetest.Bench, r *slurmctl.Job) { featured(b); r.Features = "[a|c]&[a|b]" }, "2 nodes for 3630 s"},
+		"a group in brackets":                 {func(b *statetest.Bench, r *slurmctl.Job) { featured(b); r.Features = "[(a&b)|b]" }, "2 nodes for 3630 s"},
+		"a group of one node":                 {func(b *statetest.Bench, r *slurmctl.Job) { featured(b); r.Features = "[(b&b)|c]" }, "1 nodes for 3630 s"},
 		"it is an evolving job":               {func(b *statetest.Bench, r *slurmctl.Job) { b.ByID[r.ID] = b.Active[0] }, ""},
 		"it is an expander":                   {func(_ *statetest.Bench, r *slurmctl.Job) { r.Name, r.UID = "evo_1_2_1", 1000 }, ""},
 		"another user's, named as one":        {func(_ *statetest.Bench, r *slurmctl.Job) { r.Name, r.UID = "evo_1_2_1", 2000 }, "2 nodes for 3630 s"},
@@ -172,6 +176,67 @@ func TestStockCandidates(t *testing.T) {
 		})
 	}
 }
+
+// featured gives n[1-3] feature a, and further nodes feature b.
+func featured(b *statetest.Bench) {
+	for i := range b.Seen.Nodes {
+		b.Seen.Nodes[i].Features = []string{map[bool]string{true: "a", false: "b"}[i < 3]}
+	}
+}
+
+// TestParts checks what the plan keeps for a stock job that needs numbers of nodes by feature, and where the evolving job E behind it starts.
+// n[1-3] have feature a, and n[4-6] have b.
+func TestParts(t *testing.T) {
+	for name, c := range map[string]struct {
+		features string
+		change   func(b *statetest.Bench, r *slurmctl.Job)
+		want     string // minutes from now, nodes, and the nodes that it may have
+		evolving string // its plan; "": not looked at
+	}{
+		"idle":                         {"[a*2&b*1]", nil, "0: 2 n[1-3], 0: 1 n[4-6]", "0-300 n[3,5]"},
+		"one feature is busy":          {"[a*2&b*1]", busyB, "20: 2 n[1-3], 20: 1 n[4-6]", "0-300 n[1-2]"},
+		"it asks for fewer in all":     {"[a*2&b*1]", func(_ *statetest.Bench, r *slurmctl.Job) { r.NumNodes = 1 }, "0: 2 n[1-3], 0: 1 n[4-6]", "0-300 n[3,5]"},
+		"it asks for more":             {"[a*2&b*1]", func(_ *statetest.Bench, r *slurmctl.Job) { r.NumNodes = 5 }, "0: 5 n[1-6]", "3630-3930 n[1-2]"},
+		"a node counts for both":       {"[a*2&b*1]", func(b *statetest.Bench, _ *slurmctl.Job) { b.Seen.Nodes[0].Features = []string{"a", "b"} }, "0: 3 n[1-6]", "0-300 n[4-5]"},
+		"too few nodes with a feature": {"[a*4&b*1]", nil, "0: 5 n[1-6]", "3630-3930 n[1-2]"},
+		"an array":                     {"[a*1&b*1]", func(_ *statetest.Bench, r *slurmctl.Job) { r.NumNodes, r.ArrayTasks = 2, 2 }, "0: 2 n[1-3], 0: 2 n[4-6]", "0-300 n[3,6]"},
+		"an array of very many":        {"[a*1&b*1]", func(_ *statetest.Bench, r *slurmctl.Job) { r.NumNodes, r.ArrayTasks = 2, 4_000_000 }, "0: 3 n[1-3], 0: 3 n[4-6]", "3630-3930 n[1-2]"},
+		"a job that never ends":        {"[a*2&b*1]", func(b *statetest.Bench, _ *slurmctl.Job) { b.StockRuns(8, "n[4-6]", slurmctl.Unlimited) }, "0: 2 n[1-3], 0: 1 n[4-6]", ""},
+		"an evolving job has the nodes": {"[a*2&b*1]", func(b *statetest.Bench, _ *slurmctl.Job) {
+			b.Runs(b.Evolving(8, 60, "3@5m", time.Hour), "n[4-6]")
+		}, "0: 2 n[1-3], 0: 1 n[4-6]", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := statetest.New(t, 6)
+			featured(b)
+			b.Config.Margin = 0
+			j := b.Evolving(1, 50, "2@5m", time.Hour)
+			r := b.Stock(9, 70, 3, time.Hour)
+			r.Features = c.features
+			if c.change != nil {
+				c.change(b, r)
+			}
+			var got []string
+			for _, cand := range Candidates(b.Core, b.Seen, b.Now.Unix()) {
+				if cand.Job == nil {
+					var nodes []string
+					for _, n := range cand.Nodes {
+						nodes = append(nodes, b.Seen.Nodes[n].Name)
+					}
+					got = append(got, fmt.Sprintf("%d: %d %s", (cand.Earliest-b.Now.Unix())/60, cand.Profile[0].Nodes, slurmctl.CompressNodes(nodes)))
+				}
+			}
+			if text := strings.Join(got, ", "); text != c.want {
+				t.Errorf("%s, want %s", text, c.want)
+			}
+			if planAll(b); c.evolving != "" && statetest.Planned(j) != c.evolving {
+				t.Errorf("behind it: %s, want %s", statetest.Planned(j), c.evolving)
+			}
+		})
+	}
+}
+
+func busyB(b *statetest.Bench, _ *slurmctl.Job) { b.StockRuns(8, "n[4-6]", 20*time.Minute) }
 
 // TestShareOut checks that a list that is cut has a share for each user, and that a shorter list is only sorted.
 func TestShareOut(t *testing.T) {

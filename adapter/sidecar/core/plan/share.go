@@ -369,6 +369,9 @@ func (h *nodeShares) nodesFor(cand *slurm.Candidate, cpus int64) int {
 
 // place returns when a job can start at the earliest, and on which nodes.
 func (h *nodeShares) place(cand *slurm.Candidate, count int, earliest, seconds int64, one *share) (int64, []int) {
+	if cand.Parts != nil {
+		return h.placeParts(cand.Parts, earliest, seconds, one)
+	}
 	choices := cand.Choices
 	if choices == nil {
 		choices = [][]int{cand.Nodes}
@@ -380,6 +383,21 @@ func (h *nodeShares) place(cand *slurm.Candidate, count int, earliest, seconds i
 		}
 	}
 	return best, where
+}
+
+// placeParts places a job that gets each of its parts.
+func (h *nodeShares) placeParts(parts []slurm.Part, t, seconds int64, one *share) (int64, []int) {
+	for {
+		next, all := t, []int(nil)
+		for _, part := range parts {
+			start, on := h.placeOn(part.Nodes, part.Count, t, seconds, one)
+			next, all = max(next, start), append(all, on...)
+		}
+		if next == t || next >= planner.Forever {
+			return next, all
+		}
+		t = next
+	}
 }
 
 func (h *nodeShares) placeOn(nodes []int, count int, t, seconds int64, one *share) (int64, []int) {

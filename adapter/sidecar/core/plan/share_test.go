@@ -13,7 +13,7 @@ import (
 )
 
 // TestStarts checks when stock jobs are predicted to start, in minutes. Two nodes have 4 CPUs and 1000 MiB each, n2 has four GPUs if
-// there are any. Jobs are written "CPUs×minutes", with @node if they run, and in braces what else they are.
+// there are any. n1 has feature a, n2 has b. Jobs are written "CPUs×minutes", with @node if they run, and in braces what else they are.
 func TestStarts(t *testing.T) {
 	for name, c := range map[string]struct{ conf, partition, jobs, want string }{
 		"four jobs share a node":             {jobs: "1x10 1x10 1x10 1x10 1x10", want: "0 0 0 0 0"},
@@ -42,6 +42,9 @@ func TestStarts(t *testing.T) {
 		"an array":                           {jobs: "1x10@n1 4x20@n2 1x5{tasks=4} 1x5", want: "0 5"},
 		"an array with a limit":              {jobs: "1x10@n1 4x20@n2 1x5{tasks=4,limit=1} 2x5", want: "0 0"},
 		"an array of a million tasks":        {jobs: "4x10@n1 4x20@n2 1x5{tasks=1000000}", want: "10"},
+		"a node of each feature":             {jobs: "4x10@n1 1x5{feat=[a*1&b*1]} 1x10", want: "10 0"},
+		"a node of a feature":                {jobs: "4x10@n1 4x20@n2 1x5{feat=[b*1]} 1x5", want: "20 10"},
+		"two lists in brackets":              {jobs: "4x10@n1 4x20@n2 1x5{feat=[a|c]&[c|d]} 1x5", want: "10 10"},
 		"heterogeneous jobs are not planned": {jobs: "1x5{het} 1x5", want: "- 0"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -64,6 +67,7 @@ func benchOf(t *testing.T, conf, partition string, gpus bool) *statetest.Bench {
 		b.SlurmConfig.Values["SelectType"] = "select/linear"
 	}
 	b.Rules.Limits = slurmctl.ParseLimits(b.SlurmConfig, slurmctl.LimitsText{Partitions: "PartitionName=main Nodes=n[1-2] " + partition + "\n"})
+	b.Seen.Nodes[0].Features, b.Seen.Nodes[1].Features = []string{"a"}, []string{"b"}
 	if gpus {
 		b.Seen.Nodes[1].GRES = "gpu:a:3(S:0),gpu:b:1"
 	}
@@ -91,6 +95,8 @@ func stockOf(t *testing.T, b *statetest.Bench, id int, text string) {
 		switch name {
 		case "whole":
 			r.Exclusive = true
+		case "feat":
+			r.Features = value
 		case "het":
 			r.Heterogenous = true
 		case "nodes":

@@ -198,6 +198,7 @@ func StockCandidates(c *state.Core, s *state.Snapshot, now int64, lowest slurm.T
 	waiting := stockBySet(c, s, now, lowest, sets)
 	list := make([]slurm.Candidate, 0, min(c.Config.StockJobs*len(waiting), len(s.Jobs)))
 	taken := map[slurmctl.JobID]bool{}
+	var free []int64
 	for _, all := range waiting {
 		ShareOut(all, c.Config.StockJobs)
 		count := 0
@@ -210,12 +211,64 @@ func StockCandidates(c *state.Core, s *state.Snapshot, now int64, lowest slurm.T
 			} else if placed(c, s, &cand) && (cand.Licenses != nil || sets.wanted(cand.Nodes) || slices.ContainsFunc(cand.Choices, sets.wanted)) {
 				count++
 				taken[cand.Record.ID] = true
-				list = append(list, cand)
+				if sets == nil || sets.atOnce || cand.Parts == nil {
+					list = append(list, cand)
+					continue
+				}
+				if free == nil {
+					free = releases(c, s, now)
+				}
+				list = append(list, apart(&cand, free)...)
 			}
 		}
 	}
 	slices.SortStableFunc(list, MoreUrgent)
 	return list
+}
+
+// releases returns from when on each node is free of stock jobs. The planner knows better when evolving jobs release theirs.
+func releases(c *state.Core, s *state.Snapshot, now int64) []int64 {
+	free := make([]int64, len(s.Nodes))
+	for i := range s.Jobs {
+		r := &s.Jobs[i]
+		if len(r.NodeList) == 0 || c.Owner(r.ID) != nil || IsExpander(c, r) {
+			continue
+		}
+		for _, name := range r.NodeList {
+			if n, known := s.Index[name]; known {
+				free[n] = max(free[n], slurm.Releases(c, r, now))
+			}
+		}
+	}
+	return free
+}
+
+// apart returns a stock job as a candidate for each of its parts, since the planner gives a candidate nodes of one list. None is planned
+// before running jobs leave enough nodes for all.
+func apart(cand *slurm.Candidate, free []int64) (all []slurm.Candidate) {
+	tasks, count := TasksAtOnce(cand.Record), 0
+	for _, part := range cand.Parts {
+		count += part.Count
+		ends := make([]int64, len(part.Nodes))
+		for i, n := range part.Nodes {
+			ends[i] = free[n]
+		}
+		slices.Sort(ends)
+		if last := ends[part.Count-1]; last < planner.Forever {
+			cand.Earliest = max(cand.Earliest, last)
+		}
+	}
+	for i, part := range cand.Parts {
+		one, record := *cand, *cand.Record
+		record.NumNodes, record.NumCPUs = part.Count, record.NumCPUs*part.Count/count
+		one.Nodes, one.Parts, one.Record = part.Nodes, nil, &record
+		one.Profile = planner.Profile{{Duration: cand.Profile[0].Duration, Nodes: min(part.Count*tasks, len(part.Nodes))}}
+		if i > 0 {
+			one.Licenses = nil
+		}
+		all = append(all, one)
+	}
+	return all
 }
 
 // throttled reports whether a stock job of an array that is at its throttle counts.
@@ -303,7 +356,7 @@ func placed(c *state.Core, s *state.Snapshot, cand *slurm.Candidate) bool {
 	if rounds > 1 {
 		limit = min(limit, planner.MaxDuration/rounds) * rounds
 	}
-	count := r.NumNodes
+	count, parts := slurm.StockParts(s, r, nodes)
 	if !r.Exclusive && count == 1 { // it shares its node: count whole nodes by CPUs
 		per := max(s.Nodes[nodes[0]].CPUs, 1)
 		count = (r.NumCPUs*tasks + per - 1) / per
@@ -311,7 +364,7 @@ func placed(c *state.Core, s *state.Snapshot, cand *slurm.Candidate) bool {
 		count *= tasks
 	}
 	count = min(max(count, 1), fewest(nodes, choices))
-	cand.Nodes, cand.Choices, cand.Rank = nodes, choices, slurm.RankOf(c, r)
+	cand.Nodes, cand.Choices, cand.Parts, cand.Rank = nodes, choices, parts, slurm.RankOf(c, r)
 	cand.Profile = planner.Profile{{Duration: limit, Nodes: count}}
 	return true
 }

@@ -156,7 +156,9 @@ func Postponed(c *state.Core, s *state.Snapshot, j *state.Job, t *state.Target, 
 // Starts returns when the waiting jobs that a running job's change may not move would start.
 func Starts(c *state.Core, s *state.Snapshot, j *state.Job) map[slurmctl.JobID]int64 {
 	starts := map[slurmctl.JobID]int64{}
-	placeAll(c, s, Occupied(c, s, s.Taken.Unix(), nil), waiting(c, s, j), func(w *Placed) { starts[w.Record.ID] = w.Start() })
+	placeAll(c, s, Occupied(c, s, s.Taken.Unix(), nil), waiting(c, s, j), func(w *Placed) {
+		starts[w.Record.ID] = max(starts[w.Record.ID], w.Start()) // a stock job may have parts
+	})
 	return starts
 }
 

@@ -69,7 +69,10 @@ func Preferred(s *state.Snapshot, j *state.Job, nodes []int) (all []int) {
 
 // MostTogether returns the length of the longest list of EligibleTogether.
 func MostTogether(s *state.Snapshot, r *slurmctl.Job, gres []slurmctl.GRES) (most int) {
-	all, _ := EligibleTogether(s, r, gres)
+	all, err := EligibleTogether(s, r, gres)
+	if err != nil {
+		return 0
+	}
 	for _, nodes := range all {
 		most = max(most, len(nodes))
 	}
@@ -98,8 +101,8 @@ func findEligible(s *state.Snapshot, r *slurmctl.Job, gres []slurmctl.GRES) stat
 		return state.Eligibility{Err: errors.New("heterogeneous jobs cannot be planned yet")}
 	}
 	constraint, err := slurmctl.ParseConstraint(r.Features)
-	if err != nil {
-		return state.Eligibility{Err: err}
+	if err != nil { // the nodes are for StockPlaces
+		constraint, _ = slurmctl.LooseConstraint(r.Features)
 	}
 	excluded, wanted := msg.SetOf(r.ExcNodes), msg.SetOf(r.ReqNodes)
 	member := members(s, r.Partition)
@@ -124,7 +127,7 @@ func findEligible(s *state.Snapshot, r *slurmctl.Job, gres []slurmctl.GRES) stat
 		nodes = append(nodes, i)
 	}
 	nodes = inBlocks(s, nodes)
-	return state.Eligibility{Nodes: nodes, Choices: alternatives(s, nodes, constraint.Alternatives())}
+	return state.Eligibility{Nodes: nodes, Choices: alternatives(s, nodes, constraint.Alternatives()), Err: err}
 }
 
 // alternatives returns the nodes with each of some features, in the order of the features; nil if there are none. It leaves out

@@ -66,31 +66,61 @@ func (l *Lanes) Place(list []Placed, held []int64) {
 		p := &list[i]
 		lasts, count := p.Profile[0].Duration, p.Profile[0].Nodes
 		p.Start, p.At = planner.Forever, nil
+		if p.Parts != nil {
+			l.placeParts(p, held)
+			continue
+		}
 		one := trial{p.Nodes, count, lasts, max(p.Earliest-l.origin, 0), planner.Forever}
 		if from := l.notBefore(&one); from < planner.Forever {
 			l.windows(p.Nodes, from, lasts)
 			one.at = l.first(count)
 		}
 		l.tried = append(l.tried, one)
-		at := one.at
-		if at == planner.Forever {
-			continue
+		if one.at < planner.Forever {
+			p.Start, p.At = one.at+l.origin, make([]int, 0, count)
+			l.takeFirst(p, count, held)
 		}
-		p.Start = at + l.origin
-		p.At = make([]int, 0, count)
-		for _, beside := range []bool{true, false} {
-			for _, w := range l.room {
-				if len(p.At) == count {
-					break
-				}
-				if w.first <= at && at <= w.last && beside == (held[w.node] >= p.Start+lasts) {
-					p.At = append(p.At, w.node)
-				}
+	}
+}
+
+// placeParts does what Place does for a job that gets each of its parts.
+func (l *Lanes) placeParts(p *Placed, held []int64) {
+	lasts, at := p.Profile[0].Duration, max(p.Earliest-l.origin, 0)
+	for before := int64(-1); before < at && at < planner.Forever; {
+		before = at
+		for _, part := range p.Parts {
+			if at < planner.Forever {
+				l.windows(part.Nodes, at, lasts)
+				at = l.first(part.Count)
 			}
 		}
-		for _, n := range p.At {
-			l.take(planner.NodeBusy{Node: n, Start: at, End: at + lasts})
+	}
+	if at == planner.Forever {
+		return
+	}
+	p.Start = at + l.origin
+	for _, part := range p.Parts {
+		l.windows(part.Nodes, at, lasts)
+		l.takeFirst(p, len(p.At)+part.Count, held)
+	}
+}
+
+// takeFirst takes nodes that have room at a job's start, until it has so many.
+func (l *Lanes) takeFirst(p *Placed, count int, held []int64) {
+	at, lasts := p.Start-l.origin, p.Profile[0].Duration
+	had := len(p.At)
+	for _, beside := range []bool{true, false} {
+		for _, w := range l.room {
+			if len(p.At) == count {
+				break
+			}
+			if w.first <= at && at <= w.last && beside == (held[w.node] >= p.Start+lasts) {
+				p.At = append(p.At, w.node)
+			}
 		}
+	}
+	for _, n := range p.At[had:] {
+		l.take(planner.NodeBusy{Node: n, Start: at, End: at + lasts})
 	}
 }
 

@@ -70,6 +70,32 @@ func TestLanes(t *testing.T) {
 	}
 }
 
+// TestLanesOfParts places a job of two of the nodes 0 and 1 and one of 2 and 3, and one behind it that may have any node.
+func TestLanesOfParts(t *testing.T) {
+	for _, c := range []struct{ busy, want, behind string }{
+		{"", "0 on [0 1 2]", "0 on [3]"},
+		{"2:0-50 3:0-40", "40 on [0 1 3]", "0 on [0]"},
+		{"1:0-20 2:0-10 3:0-40", "20 on [0 1 2]", "0 on [0]"},
+		{"0:0-5 0:12-20 1:0-8 2:0-9 3:0-30", "20 on [0 1 2]", "30 on [0]"},
+		{"3:0-forever 2:0-forever", "never", "0 on [0]"},
+	} {
+		list := []Placed{
+			{Candidate: Candidate{Nodes: []int{0, 1, 2, 3}, Parts: []Part{{[]int{0, 1}, 2}, {[]int{2, 3}, 1}}, Profile: planner.Profile{{Duration: 10, Nodes: 3}}}},
+			{Candidate: Candidate{Nodes: []int{0, 1, 2, 3}, Profile: planner.Profile{{Duration: 20, Nodes: 1}}}},
+		}
+		LanesOf(busyLanes(t, c.busy)).Place(list, slices.Repeat([]int64{planner.Forever}, 4))
+		for i, want := range []string{c.want, c.behind} {
+			got := "never"
+			if list[i].Start < planner.Forever {
+				got = fmt.Sprintf("%d on %v", list[i].Start-statetest.Second, list[i].At)
+			}
+			if got != want {
+				t.Errorf("%q: job %d: %s, want %s", c.busy, i+1, got, want)
+			}
+		}
+	}
+}
+
 // busyLanes returns four nodes with the busy times of some: "node:start-end …", in seconds from the origin.
 func busyLanes(t *testing.T, busy string) *msg.Occupancy {
 	t.Helper()

@@ -189,13 +189,36 @@ func leastPeak(j *state.Job) int {
 	return least
 }
 
-// StockPlaces returns the nodes that a stock job may have, and the alternatives of its constraint if it has a choice.
+// StockPlaces returns the nodes that a stock job may have, and the alternatives of its constraint if it has a choice. Slurm has accepted
+// the job, so the nodes of a constraint that cannot be planned are those that it may have at all.
 func StockPlaces(s *state.Snapshot, r *slurmctl.Job) ([]int, [][]int) {
-	together, err := EligibleTogether(s, r, nil)
-	if err != nil {
-		return nil, nil
-	}
+	together, _ := EligibleTogether(s, r, nil)
 	return choose(together, max(r.NumNodes, 1))
+}
+
+// StockParts returns how many nodes a stock job gets, and the parts of these if its constraint has numbers of nodes by feature. There are no
+// parts if nodes could be in several, or if the job gets others, too.
+func StockParts(s *state.Snapshot, r *slurmctl.Job, nodes []int) (count int, parts []Part) {
+	if !strings.Contains(r.Features, "*") {
+		return r.NumNodes, nil
+	}
+	_, counts := slurmctl.LooseConstraint(r.Features)
+	sum, distinct, in := 0, true, make([]bool, len(s.Nodes))
+	for _, one := range counts {
+		part := Part{Count: one.Nodes}
+		for _, n := range nodes {
+			if slices.Contains(s.Nodes[n].Features, one.Feature) {
+				part.Nodes = append(part.Nodes, n)
+				distinct, in[n] = distinct && !in[n], true
+			}
+		}
+		distinct = distinct && part.Count <= len(part.Nodes)
+		parts, sum = append(parts, part), sum+part.Count
+	}
+	if !distinct || r.NumNodes > sum {
+		parts = nil
+	}
+	return max(r.NumNodes, sum), parts
 }
 
 // union joins ascending lists.

@@ -19,6 +19,7 @@ type Candidate struct {
 	Nodes    []int   // eligible
 	Choices  [][]int // eligible nodes by partition and alternative, if it has several; it gets one of them
 	Prefer   []int   // preferred among otherwise equal nodes, for a stock job
+	Parts    []Part  // of a stock job's nodes, if its constraint has numbers of nodes by feature: it gets all
 	Profile  planner.Profile
 	Molds    []int              // possible alternatives of a moldable job, profile's first; nil: there is no choice
 	Earliest int64              // Unix second
@@ -27,6 +28,12 @@ type Candidate struct {
 	Exceeds  bool        // jobs of its user exceed their steps
 	Aim      planner.Aim // what the job wants of its own placement, if that counts at present
 	AimTurn  int         // its turn among such jobs
+}
+
+// Part is a part of the nodes of a stock job: that many of some nodes. Parts of a job have no node in common.
+type Part struct {
+	Nodes []int
+	Count int
 }
 
 // Inside returns the reservation of the site in which the candidate runs, or "".
