@@ -140,7 +140,7 @@ fidelity: deps ## record again what a real Slurm makes of random workloads, for 
 	go test -tags fidelity -run '^TestFidelityRecord$$' -v -count=1 -p 1 -timeout 180m ./slurmctl/slurmsim ./adapter/trials/fidelity
 
 .PHONY: live
-live: deps ## play a trace's hour and the benchmark ESP on a real Slurm with the sidecar, beside the model (three quarters of an hour; LIVE=TestHour)
+live: deps ## play a trace's hour and the benchmark ESP on a real Slurm with the sidecar, beside the model (three quarters of an hour; LIVE=TestHour; LIVE=TestGrowDelay: growths on demand, by what they may cost others, seven minutes)
 	go test -tags live -run '^($(LIVE))$$' -v -count=1 -timeout 180m ./adapter/trials/live $(if $(LIVEFLAGS),-args $(LIVEFLAGS))
 
 .PHONY: planned
