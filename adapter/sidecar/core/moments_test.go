@@ -133,6 +133,7 @@ var clockCompared = reasons(map[string]string{
 	"polls continue while an event is muted":                           "state.UnmuteAll",
 	"the value moves: Moments.Moves":                                   "slurm.agedAt",
 	"only a time that Moments has noted changes the result":            `act.tooFar act.wanted refit.prolong hold.adjusted hold.claim hold.exceeds hold.late hold.take`,
+	"it notes a time before the next poll":                             "act.hasRun",
 	"it plans a job again, for another reason":                         "refit.addKept",
 	"the next look at delays is noted":                                 "delay.Watch delay.isHeldUp delay.giveWay",
 })

@@ -148,12 +148,13 @@ func watchOverrun(c *state.Core, j *state.Job, now time.Time) {
 		return
 	}
 	hold.Lapse(c, j, now)
-	if !j.Warned {
+	ran := hasRun(c, j, due.Add(c.Config.Grace))
+	if ran && !j.Warned {
 		j.Warn()
 		c.Event(j, "overrun", map[string]any{"step": j.Step, "seconds": int(late.Seconds())})
 		c.LogJob(j).Warn("the step lasts longer than the profile says; its nodes may be taken back once others need them")
 	}
-	if !j.Signalled && warn(c, j) {
+	if ran && !j.Signalled && warn(c, j) {
 		j.Signal()
 		return
 	}
@@ -173,6 +174,15 @@ func watchOverrun(c *state.Core, j *state.Job, now time.Time) {
 		c.LogJob(j).Warn("cancelling the job: its nodes were promised to another job")
 		c.Do(j, "cancel", "overrun", state.KindEnforce, msg.Cancel{Jobs: []slurmctl.JobID{j.Record.ID}}, state.Args{})
 	}
+}
+
+// hasRun reports whether a job ran at a time. In its last step, it may have ended since an earlier poll.
+func hasRun(c *state.Core, j *state.Job, at time.Time) bool {
+	if !j.Last() || !c.Snapshot.Taken.Before(at) {
+		return true
+	}
+	c.At(c.Now.Add(1)) // look at the next poll
+	return false
 }
 
 // SettleEnforce handles the outcome of cancelling a job for another job.

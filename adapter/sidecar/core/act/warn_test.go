@@ -97,3 +97,21 @@ func warned(b *statetest.Bench) []string {
 }
 
 func pendingWarning(b *statetest.Bench) *state.Pending { return b.Work.Pending[b.Work.Last] }
+
+// TestEndUnseen checks that a job in its last step is warned only once a poll shows that it still runs: polls may come far
+// apart, and it may have ended since the latest one.
+func TestEndUnseen(t *testing.T) {
+	b := statetest.New(t, 2)
+	b.Config.OverrunSignal, b.Config.Grace = "URG", 20*time.Second
+	j := b.Evolving(1, 1, "1@10s", time.Hour)
+	b.Runs(j, "n1")
+	b.Plans(j, "0-10 n1")
+	seen := b.Seen.Taken.Add(29 * time.Second)
+	b.Later(time.Minute)
+	if b.Seen.Taken = seen; len(warned(b)) > 0 || j.Warned {
+		t.Error("it is warned though it may have ended")
+	}
+	if b.Seen.Taken = seen.Add(time.Second); len(warned(b)) != 1 || !j.Warned {
+		t.Error("it is not warned though it runs")
+	}
+}

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/evoslurm/evoslurm/adapter/job/request"
+	"github.com/evoslurm/evoslurm/adapter/sidecar/core/pace"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/slurm"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/state"
 	"github.com/evoslurm/evoslurm/slurmctl"
@@ -17,8 +18,8 @@ func MayEver(c *state.Core, r *slurmctl.Job, sp request.Request, chain bool, ask
 	if r.State != slurmctl.Pending || len(sp.Profile) == 0 {
 		return sp, nil, true
 	}
-	// The cycle that follows the answer must find the answer recent enough, however slow Slurm is.
-	limits, known := slurm.RulesSince(c, c.Now.Add(-slurm.LimitsFor-c.Rules.Took-c.Now.Sub(c.Snapshot.Taken)))
+	// The cycle that follows the answer must find the answer recent enough, however slow Slurm is, and however far apart polls come.
+	limits, known := slurm.RulesSince(c, c.Now.Add(-slurm.LimitsFor-pace.Apart(&c.Pace)-c.Rules.Took-c.Now.Sub(c.Snapshot.Taken)))
 	if !known || limits == nil {
 		return sp, nil, known
 	}
