@@ -36,6 +36,16 @@ func (j *Job) Task() (number uint32, is bool) {
 	return uint32(n), err == nil
 }
 
+// HetJob returns the ID of the heterogeneous job that a job is a component of, or 0. Its first component has this ID.
+func (j *Job) HetJob() JobID {
+	id, _, is := strings.Cut(j.Display, "+")
+	if !is {
+		return 0
+	}
+	n, _ := parseID(id) // 0 if it is none
+	return n
+}
+
 // cutTasks ends a list of tasks that was cut.
 const cutTasks = "..."
 

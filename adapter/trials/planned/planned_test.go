@@ -48,7 +48,7 @@ type workload struct {
 
 func pick(chance *rand.Rand, all ...string) string { return all[chance.IntN(len(all))] }
 
-// workloads returns the five workloads: each has something that a plan of whole nodes does not know.
+// workloads returns the six workloads: each has something that a plan of whole nodes does not know.
 func workloads(t *testing.T) map[string]workload {
 	shared := slurmtest.Options{ExtraConf: "SelectTypeParameters=CR_Core_Memory\n", Partitions: []slurmtest.Partition{{Name: "main", Default: true, Extra: "DefaultTime=10 DefMemPerCPU=100"}}}
 	return map[string]workload{
@@ -70,6 +70,13 @@ func workloads(t *testing.T) map[string]workload {
 				return []string{"--exclusive", "--nodes=" + pick(c, "1", "2", "4")}
 			}
 			return []string{"--ntasks=" + pick(c, "1", "1", "2", "3"), "--nodes=1", "--mem=" + pick(c, "100", "200", "500", "900")}
+		}},
+		"heterogeneous jobs": {every: 14 * time.Second, job: func(c *rand.Rand) []string {
+			args := []string{"--exclusive", "--nodes=" + pick(c, "1", "2", "3")}
+			if c.IntN(2) == 0 {
+				args = append(args, ":", "--exclusive", "--time=2", "--nodes="+pick(c, "1", "2"))
+			}
+			return args
 		}},
 		"two tiers": {every: 14 * time.Second, Options: slurmtest.Options{Partitions: []slurmtest.Partition{
 			{Name: "main", Default: true}, {Name: "short", Nodes: "n[1-5]", Extra: "PriorityTier=2"}}}, job: func(c *rand.Rand) []string {

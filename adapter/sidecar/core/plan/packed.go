@@ -18,15 +18,22 @@ import (
 
 // Packed returns a list as the planner sees it. It leaves out the stock jobs that only take what others leave of their nodes.
 func Packed(c *state.Core, s *state.Snapshot, o *msg.Occupancy, list []slurm.Candidate) []slurm.Candidate {
-	if o.Preemption != nil || !slices.ContainsFunc(list, func(cand slurm.Candidate) bool { return shares(c, &cand) }) {
+	packs := func(cand slurm.Candidate) bool {
+		return shares(c, &cand) || cand.Job == nil && cand.Record.Heterogenous
+	}
+	if o.Preemption != nil || !slices.ContainsFunc(list, packs) {
 		return list
 	}
 	h, ends := sharesBeside(c, s, o)
 	packed := make([]slurm.Candidate, 0, len(list))
 	for _, cand := range list {
-		if cand.Job != nil {
+		switch {
+		case cand.Job != nil:
 			h.takePlan(cand.Job)
-		} else if !h.pack(&cand, ends) {
+		case cand.Record.Heterogenous:
+			packed = append(packed, h.packTogether(&cand)...)
+			continue
+		case !h.pack(&cand, ends):
 			continue
 		}
 		packed = append(packed, cand)
@@ -91,6 +98,28 @@ func (h *nodeShares) takePlan(j *state.Job) {
 	}
 }
 
+// demand holds what a stock job takes that no other stock job has anyway.
+type demand struct {
+	start    int64 // when the job starts
+	from, to int64 // when it takes the nodes
+	nodes    []int
+}
+
+// add adds what the job takes of some nodes.
+func (d *demand) add(h *nodeShares, start, end int64, on []int) {
+	d.start = min(d.start, start)
+	for _, n := range on {
+		if from, to := h.unused(n, start, end); from < to {
+			d.from, d.to, d.nodes = min(d.from, from), max(d.to, to), append(d.nodes, n)
+		}
+	}
+	slices.Sort(d.nodes)
+	d.nodes = slices.Compact(d.nodes)
+}
+
+// noDemand is the demand of a job that has no place yet.
+func noDemand() demand { return demand{start: planner.Forever, from: planner.Forever} }
+
 // pack takes a stock job's place, and makes the job ask only for what no other stock job has anyway. It reports false if that is
 // nothing.
 func (h *nodeShares) pack(cand *slurm.Candidate, ends map[slurmctl.JobID][]int64) bool {
@@ -98,32 +127,47 @@ func (h *nodeShares) pack(cand *slurm.Candidate, ends map[slurmctl.JobID][]int64
 	if r.Reservation != "" {
 		return true
 	}
-	start, from, to, added := planner.Forever, planner.Forever, int64(0), []int(nil)
-	tasks := h.placeTasks(cand, ends, TaskSeconds(r), func(at, end int64, on []int) {
-		start = min(start, at)
-		for _, n := range on {
-			if first, last := h.unused(n, at, end); first < last {
-				from, to, added = min(from, first), max(to, last), append(added, n)
-			}
-		}
-	})
+	d := noDemand()
+	tasks := h.placeTasks(cand, ends, TaskSeconds(r), func(start, end int64, on []int) { d.add(h, start, end, on) })
 	if tasks < max(r.ArrayTasks, 1) || cand.Licenses != nil || h.shareOf(r).whole {
 		return true
 	}
-	slices.Sort(added)
-	added = slices.Compact(added)
-	if len(added) == 0 {
-		return false
+	if len(d.nodes) > 0 {
+		d.ask(cand, tasks)
 	}
+	return len(d.nodes) > 0
+}
+
+// ask makes a job of so many tasks ask for its demand alone.
+func (d *demand) ask(cand *slurm.Candidate, tasks int) {
 	cand.Profile = slices.Clone(cand.Profile)
-	cand.Profile[0].Nodes = min(cand.Profile[0].Nodes, len(added))
-	if tasks == 1 {
-		cand.Earliest, cand.Prefer = from, added
-		if from > start {
-			cand.Profile[0].Duration = to - from
+	cand.Profile[0].Nodes = min(cand.Profile[0].Nodes, len(d.nodes))
+	if tasks > 1 {
+		return
+	}
+	cand.Earliest, cand.Prefer = d.from, d.nodes
+	if d.from > d.start {
+		cand.Profile[0].Duration = d.to - d.from
+	}
+}
+
+// packTogether does what pack does for the components of a heterogeneous job, and returns these, once it has got the last one.
+func (h *nodeShares) packTogether(cand *slurm.Candidate) (packed []slurm.Candidate) {
+	parts := h.together(cand)
+	demands := make([]demand, len(parts))
+	if len(parts) == 0 || h.placeTogether(parts, TaskSeconds, func(i int, start, end int64, on []int) {
+		demands[i] = noDemand()
+		demands[i].add(h, start, end, on)
+	}) == planner.Forever {
+		return nil
+	}
+	for i, d := range demands {
+		if len(d.nodes) > 0 {
+			d.ask(&parts[i], 1)
+			packed = append(packed, parts[i])
 		}
 	}
-	return true
+	return packed
 }
 
 // unused returns the first and the last second of a time in which no job uses a node; both are 0 if there are none.

@@ -54,11 +54,14 @@ func Candidates(c *state.Core, s *state.Snapshot, now int64) []slurm.Candidate {
 			lowest = cand.Turn
 		}
 	}
-	switch {
-	case c.Config.Observes(): // all stock jobs are predicted
-		list = append(list, StockCandidates(c, s, now, slurm.Turn{Tier: math.MinInt}, nil)...)
-	case len(list) > 0:
-		list = append(list, StockCandidates(c, s, now, lowest, SetsOf(s, list))...)
+	var sets *Sets
+	if !c.Config.Observes() {
+		sets = SetsOf(s, list)
+	} else {
+		lowest = slurm.Turn{Tier: math.MinInt} // all stock jobs are predicted
+	}
+	if len(list) > 0 || sets == nil {
+		list = append(list, slices.Concat(StockCandidates(c, s, now, lowest, sets), components(c, s, now, lowest, sets))...)
 	}
 	slices.SortStableFunc(list, MoreUrgent)
 	list = inTurns(c, withinShares(c, withoutHeldUp(c, Behind(list))), now)

@@ -68,6 +68,9 @@ type nodeShares struct {
 	held   []int64 // by node, from when on it is held: jobs take others first; nil: no hold counts
 	nodes  [][]stretch
 	looks  int
+
+	parts map[slurmctl.JobID][]slurm.Candidate // by heterogeneous job, the components so far
+	count map[slurmctl.JobID]int               // and how many there are
 }
 
 // Starts predicts when the stock jobs of a list will start, as Slurm's backfill does: each as early as it delays no more urgent one.
@@ -76,14 +79,27 @@ func Starts(c *state.Core, s *state.Snapshot, o *msg.Occupancy, list []slurm.Can
 	ends := h.addRunning(o.Origin)
 	all := make([]msg.PlannedStart, 0, len(list))
 	for i := range list {
-		r := list[i].Record
-		one := msg.PlannedStart{Job: r.ID}
-		if start := h.start(&list[i], ends); start < planner.Forever {
-			one.Start = start + int64(c.Skew/time.Second)
+		some, start := list[i:i+1], int64(0)
+		if list[i].Record.Heterogenous {
+			some = h.together(&list[i])
+			start = h.placeTogether(some, limitSeconds, func(int, int64, int64, []int) {})
+		} else {
+			start = h.start(&list[i], ends)
 		}
-		all = append(all, one)
+		for k := range some {
+			one := msg.PlannedStart{Job: some[k].Record.ID}
+			if start < planner.Forever {
+				one.Start = start + int64(c.Skew/time.Second)
+			}
+			all = append(all, one)
+		}
 	}
 	return all
+}
+
+// limitSeconds returns a job's time limit for the planner.
+func limitSeconds(r *slurmctl.Job) int64 {
+	return max(min(slurm.Seconds(r.TimeLimit), planner.MaxDuration), 1)
 }
 
 func newShares(c *state.Core, s *state.Snapshot, o *msg.Occupancy) *nodeShares {
@@ -323,7 +339,7 @@ func (h *nodeShares) addRunning(now int64) map[slurmctl.JobID][]int64 {
 // start places a job, or so many tasks of an array, and returns when the first one starts.
 func (h *nodeShares) start(cand *slurm.Candidate, ends map[slurmctl.JobID][]int64) int64 {
 	first := planner.Forever
-	h.placeTasks(cand, ends, max(min(slurm.Seconds(cand.Record.TimeLimit), planner.MaxDuration), 1), func(start, _ int64, _ []int) { first = min(first, start) })
+	h.placeTasks(cand, ends, limitSeconds(cand.Record), func(start, _ int64, _ []int) { first = min(first, start) })
 	return first
 }
 

@@ -45,7 +45,12 @@ func TestStarts(t *testing.T) {
 		"a node of each feature":             {jobs: "4x10@n1 1x5{feat=[a*1&b*1]} 1x10", want: "10 0"},
 		"a node of a feature":                {jobs: "4x10@n1 4x20@n2 1x5{feat=[b*1]} 1x5", want: "20 10"},
 		"two lists in brackets":              {jobs: "4x10@n1 4x20@n2 1x5{feat=[a|c]&[c|d]} 1x5", want: "10 10"},
-		"heterogeneous jobs are not planned": {jobs: "1x5{het} 1x5", want: "- 0"},
+		"all components at once":             {jobs: "4x10@n1 2x20@n2 3x5{het=90} 2x5{het=90} 1x5", want: "10 10 0"},
+		"one component on each node":         {jobs: "4x10@n1 4x20@n2 3x5{het=90} 3x5{het=90} 1x5", want: "20 20 10"},
+		"they need the same node":            {jobs: "1x10@n1 4x30@n2 2x5{het=90} 2x5{het=90} 1x5", want: "10 10 0"},
+		"a component that never fits":        {jobs: "1x5{het=90} 1x5{het=90,gres=gpu:9} 1x5", want: "- - 0"},
+		"a component on hold":                {jobs: "1x5{het=90} 1x5{het=90,held} 1x5", want: "- - 0"},
+		"two heterogeneous jobs":             {jobs: "1x5{het=90} 1x5{het=91} 4x5{het=90} 4x5{het=91}", want: "0 5 0 5"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := benchOf(t, c.conf, c.partition, strings.Contains(c.jobs, "gres="))
@@ -98,7 +103,9 @@ func stockOf(t *testing.T, b *statetest.Bench, id int, text string) {
 		case "feat":
 			r.Features = value
 		case "het":
-			r.Heterogenous = true
+			r.Heterogenous, r.Display = true, fmt.Sprintf("%d+%d", n, id)
+		case "held":
+			r.Priority, r.Reason = 0, "JobHeldUser"
 		case "nodes":
 			r.NumNodes = n
 		case "mem":
