@@ -1,6 +1,8 @@
 package plan
 
 import (
+	"slices"
+
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/slurm"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/state"
 	"github.com/evoslurm/evoslurm/planner"
@@ -36,7 +38,7 @@ func (j *hetJob) add(c *state.Core, s *state.Snapshot, r *slurmctl.Job, now int6
 }
 
 // components lists the components of waiting heterogeneous stock jobs that Slurm would start before the last of the evolving jobs, if any
-// wants nodes of the sets. A job is left out if any component waits for something else than nodes.
+// wants nodes of the sets. A job is left out if any component waits for something else than nodes. At most MostOfUser components of a user count.
 func components(c *state.Core, s *state.Snapshot, now int64, lowest slurm.Turn, sets *Sets) (all []slurm.Candidate) {
 	if c.Rules.Limits.Preemption() != nil {
 		return nil
@@ -55,10 +57,14 @@ func components(c *state.Core, s *state.Snapshot, now int64, lowest slurm.Turn, 
 		}
 		j.add(c, s, r, now, sets)
 	}
+	slices.SortStableFunc(order, func(a, b *hetJob) int { return b.turn.Compare(a.turn) })
+	of := map[uint32]int{} // components of a user
 	for _, j := range order {
-		if j.out || !j.wanted || j.turn.Compare(lowest) < 0 || len(all)+len(j.parts) > c.Config.StockJobs {
+		uid := j.parts[0].Record.UID
+		if j.out || !j.wanted || j.turn.Compare(lowest) < 0 || len(all)+len(j.parts) > c.Config.StockJobs || of[uid]+len(j.parts) > MostOfUser {
 			continue
 		}
+		of[uid] += len(j.parts)
 		for _, cand := range j.parts {
 			cand.Turn = j.turn
 			all = append(all, cand)

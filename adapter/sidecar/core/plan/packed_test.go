@@ -64,3 +64,19 @@ func TestPacked(t *testing.T) {
 		})
 	}
 }
+
+// TestComponentsOfOneUser checks that one user's heterogeneous jobs do not keep those of others out of the plan.
+func TestComponentsOfOneUser(t *testing.T) {
+	b := benchOf(t, "", "", false)
+	for i := range 2 * MostOfUser {
+		stockOf(t, b, i+1, fmt.Sprintf("1x5{het=%d,uid=7}", 1000+i/2))
+	}
+	stockOf(t, b, 500, "1x5{het=500,uid=8}")
+	of := map[uint32]int{}
+	for _, cand := range Candidates(b.Core, b.Seen, b.Now.Unix()) {
+		of[cand.Record.UID]++
+	}
+	if of[7] != MostOfUser || of[8] != 1 {
+		t.Errorf("components by user %v", of)
+	}
+}
