@@ -121,6 +121,10 @@ func TestTryChange(t *testing.T) {
 			p.MaxNodes = 3
 			b.Seen.Partitions["main"] = p
 		}, api.Grow{Nodes: 2}, "it would have 4 nodes, and may have 3 at most"},
+		"all nodes of its own reservation":      {inCourse(6, time.Hour), api.Grow{Nodes: 4}, "6"},
+		"beyond its own reservation":            {inCourse(6, time.Hour), api.Grow{Nodes: 5}, "it does not fit into reservation course, which has 6 nodes and ends at " + statetest.Start.Add(time.Hour).Local().Format(time.TimeOnly) + ": it would have 7 nodes, and may have 6 at most"},
+		"beyond the end of its own reservation": {inCourse(6, 5*time.Minute), api.Grow{Nodes: 2, For: 600}, "it cannot be had as things are: it does not fit into reservation course, which has 6 nodes and ends at " + statetest.Start.Add(5*time.Minute).Local().Format(time.TimeOnly) + ": "},
+		"its own reservation is gone":           {func(_ *statetest.Bench, j *state.Job) { j.Reservation = "course" }, api.Grow{Nodes: 2}, "reservation course is not there any more"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := statetest.New(t, 8)
@@ -146,6 +150,15 @@ func TestTryChange(t *testing.T) {
 				t.Errorf("%s, want %s", got, c.want)
 			}
 		})
+	}
+}
+
+// inCourse has a job run in a reservation of its user's of the first nodes, for some time from now on.
+func inCourse(nodes int, lasts time.Duration) func(*statetest.Bench, *state.Job) {
+	return func(b *statetest.Bench, j *state.Job) {
+		b.Reserve("course", 0, lasts, 1, nodes)
+		j.Reservation, j.Record.Reservation = "course", "course"
+		b.Show(j)
 	}
 }
 

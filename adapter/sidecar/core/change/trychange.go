@@ -83,7 +83,7 @@ func tryOne(c *state.Core, s *state.Snapshot, j *state.Job, t *state.Target, aro
 	}
 	later := refit.FitSafely(c, s, j, t, now, f, true)
 	if later.Unfit != "" {
-		return state.TriedTarget{Target: t, Refused: "it cannot be had as things are: " + later.Unfit + postponed}
+		return state.TriedTarget{Target: t, Refused: "it cannot be had as things are: " + slurm.OutsideText(c, s, t.Job, later.Unfit) + postponed}
 	}
 	t.Plan = later.Plan
 	why := inTheWay(c, s, t, around(now), now) + postponed
@@ -133,7 +133,11 @@ func tryQueued(c *state.Core, s *state.Snapshot, t *state.Target) state.TriedTar
 		return state.TriedTarget{Target: t}
 	}
 	t.GoesBehind, t.Behind = true, c.Now
-	return state.TriedTarget{Target: t, Refused: take(plan.ProblemOf(c, s, refit.Occupied(c, s, now, nil), plan.Behind(list)).Plan(refit.InOrder{refit.FixedOnly}))}
+	unfit := take(plan.ProblemOf(c, s, refit.Occupied(c, s, now, nil), plan.Behind(list)).Plan(refit.InOrder{refit.FixedOnly}))
+	if unfit != "" {
+		unfit = slurm.OutsideText(c, s, t.Job, unfit)
+	}
+	return state.TriedTarget{Target: t, Refused: unfit}
 }
 
 // neverAs returns why the changed job can never run, or "".
@@ -147,7 +151,7 @@ func neverAs(c *state.Core, s *state.Snapshot, t *state.Target) string {
 		return fmt.Sprintf("it would have %d nodes, and its claim is %d (--max-nodes)", peak, t.Claim)
 	}
 	if eligible := mostEligible(c, s, t, peak); peak > eligible {
-		return fmt.Sprintf("it would have %d nodes, and may have %d at most (nodes of its partition that suit it, and MaxNodes)", peak, eligible)
+		return slurm.OutsideText(c, s, t.Job, fmt.Sprintf("it would have %d nodes, and may have %d at most (nodes of its partition that suit it, and MaxNodes)", peak, eligible))
 	}
 	facts := state.FactsOf(c, t.Job)
 	if why := request.Resized(t.Profile); why != "" {
