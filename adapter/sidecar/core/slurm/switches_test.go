@@ -7,6 +7,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/evoslurm/evoslurm/adapter/sidecar/core/state"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/state/statetest"
 	"github.com/evoslurm/evoslurm/planner"
 	"github.com/evoslurm/evoslurm/slurmctl"
@@ -31,6 +32,29 @@ func TestSwitches(t *testing.T) {
 	NearFirst(b.Core, b.Seen, []string{"n4"}, names)
 	if want := []string{"n4", "n5", "n6", "n7", "n1", "n2"}; !slices.Equal(names, want) {
 		t.Errorf("%v, want %v", names, want)
+	}
+}
+
+// TestLayoutChanged checks when the configuration, and with it the topology, is read again.
+func TestLayoutChanged(t *testing.T) {
+	for name, c := range map[string]struct {
+		change func(b *statetest.Bench, s *state.Snapshot)
+		want   bool
+	}{
+		"the same nodes":          {func(*statetest.Bench, *state.Snapshot) {}, false},
+		"other nodes":             {func(_ *statetest.Bench, s *state.Snapshot) { s.Layout++ }, true},
+		"the first poll":          {func(b *statetest.Bench, s *state.Snapshot) { s.Layout++; b.Snapshot = nil }, false},
+		"a site without topology": {func(b *statetest.Bench, s *state.Snapshot) { s.Layout++; b.SlurmConfig.Values = nil }, false},
+	} {
+		b := statetest.New(t, 4)
+		b.SlurmConfig.Values = map[string]string{"TopologyPlugin": "topology/tree"}
+		b.Snapshot, b.ConfigRead = b.Seen, b.Now
+		s := *b.Seen
+		c.change(b, &s)
+		WatchLayout(b.Core, &s)
+		if got := b.ConfigRead.IsZero(); got != c.want {
+			t.Errorf("%s: read again %v, want %v", name, got, c.want)
+		}
 	}
 }
 
