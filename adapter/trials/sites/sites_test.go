@@ -38,7 +38,7 @@ func TestSites(t *testing.T) {
 	}
 	refused := map[string]string{ // with this in the words
 		"submit limit": "MaxSubmitJobsPerUser", "CPUs limited": "configuration is not available",
-		"addresses": "VSizeFactor", "racks": "--constraint", "cloud": "compute has 2", "no interactive jobs": "no interactive jobs here", "GPUs limited": "GrpTRES=gres/gpu=4",
+		"addresses": "VSizeFactor", "cloud": "compute has 2", "no interactive jobs": "no interactive jobs here", "GPUs limited": "GrpTRES=gres/gpu=4",
 		"moved into a narrower QOS": "where Slurm has put job",
 	}
 	over := map[string]string{"routed by size": "parallel"}
