@@ -160,6 +160,24 @@ func onPending(ctx context.Context, k *Client, q Command, f func(*job)) error {
 	})
 }
 
+// SetJobLicenses does what scontrol update JobId=… Licenses=… does for a running job: no look at how many are in use (update_job).
+func (k *Client) SetJobLicenses(ctx context.Context, id slurmctl.JobID, text string) error {
+	return change(ctx, k, about("SetJobLicenses", id), func() error {
+		j, err := ownJob(k, id)
+		if err == nil && j.State != slurmctl.Running {
+			err = refusal("Job is not running")
+		}
+		if err != nil {
+			return err
+		}
+		j.Licenses = text
+		k.cluster.touch(j)
+		k.cluster.changed()
+		k.cluster.kick()
+		return nil
+	})
+}
+
 // Suspend does what scontrol suspend does. In the model, a suspended job keeps its nodes, and its
 // time stands still.
 func (k *Client) Suspend(ctx context.Context, id slurmctl.JobID) error {

@@ -81,8 +81,10 @@ type world struct {
 	suspend func(slurmctl.JobID) error
 	requeue func(slurmctl.JobID) error
 	resume  func(slurmctl.JobID) error
-	step    func(id slurmctl.JobID, node string) error // runs a step of a job on that node
-	bound   func(slurmsim.Bound)                       // sets a limit that replaces all earlier ones
+
+	relicense func(slurmctl.JobID, string) error         // changes a job's licences
+	step      func(id slurmctl.JobID, node string) error // runs a step of a job on that node
+	bound     func(slurmsim.Bound)                       // sets a limit that replaces all earlier ones
 
 	allocations int // so far
 }
@@ -170,6 +172,8 @@ func modelOf(t *testing.T, o slurmsim.Options) *world {
 		requeue: func(id slurmctl.JobID) error { return k.Requeue(t.Context(), id) },
 		suspend: func(id slurmctl.JobID) error { return k.Suspend(t.Context(), id) },
 		resume:  func(id slurmctl.JobID) error { return k.Resume(t.Context(), id) },
+
+		relicense: func(id slurmctl.JobID, text string) error { return k.SetJobLicenses(t.Context(), id, text) },
 		step: func(id slurmctl.JobID, node string) error {
 			if slices.Contains(c.Revoked(id), node) {
 				return errors.New("Job credential revoked")
@@ -204,6 +208,10 @@ func real(t *testing.T, cluster *slurmtest.Cluster) *world {
 			return slurmctl.JobID(id), err
 		},
 		restart: func() error { return cluster.RestartController(ctx) }, requeue: scontrol("requeue"), suspend: scontrol("suspend"), resume: scontrol("resume"),
+		relicense: func(id slurmctl.JobID, text string) error {
+			_, err := cluster.Run(ctx, slurmtest.Root, "scontrol", "update", fmt.Sprintf("JobId=%d", id), "Licenses="+text)
+			return err
+		},
 		step: func(id slurmctl.JobID, node string) error {
 			ctx, cancel := context.WithTimeout(ctx, time.Minute)
 			defer cancel()

@@ -64,6 +64,22 @@ var licenseFeatures = []feature{
 		w.must(err)
 		w.until(k.ID, slurmctl.Running)
 	}},
+	{"a running job gets licences that are in use", func(w *world) {
+		has := w.start(slurmsim.Job{Nodes: 1, Licenses: "foo:2"})
+		w.until(has, slurmctl.Running)
+		more := w.start(slurmsim.Job{Nodes: 1})
+		w.until(more, slurmctl.Running)
+		w.must(w.relicense(more, "foo"))
+		if j := w.job(more); j.Licenses != "foo" && j.Licenses != "foo:1" {
+			w.Errorf("%q", j.Licenses)
+		}
+		waits := w.start(slurmsim.Job{Nodes: 1, Licenses: "foo:2"})
+		w.until(waits, slurmctl.Pending, "Licenses")
+		w.must(w.Cancel(w.ctx, has))
+		w.stays(waits, slurmctl.Pending)
+		w.must(w.relicense(more, "bar@srv"))
+		w.until(waits, slurmctl.Running)
+	}},
 	{"licences that are not there are refused", func(w *world) {
 		for _, asked := range []string{"foo:3", "foo:2,foo", "nope", "bar"} {
 			if _, err := w.submit(slurmsim.Job{Nodes: 1, Licenses: asked}); err == nil {
