@@ -415,6 +415,14 @@ func (d *doctor) sidecar(ctx context.Context) {
 		d.add("sidecar", fail, err.Error(), sidecarRemedy)
 		return
 	}
+	d.status(s)
+	d.certificate("the sidecar's", client.Expires(), "listen.certificate")
+	d.second(s, d.cfg.Takeover)
+	d.settings(ctx, client)
+}
+
+// status checks what the sidecar says of itself.
+func (d *doctor) status(s api.Status) {
 	detail := fmt.Sprintf("version %s at %s drives cluster %s", s.Version, d.cfg.API, s.Cluster)
 	if s.Mode == string(config.ModeObserve) {
 		detail = fmt.Sprintf("version %s at %s is observing cluster %s, and changes nothing (mode: observe)", s.Version, d.cfg.API, s.Cluster)
@@ -438,9 +446,6 @@ func (d *doctor) sidecar(ctx context.Context) {
 	default:
 		d.add("sidecar", ok, detail, "")
 	}
-	d.certificate("the sidecar's", client.Expires(), "listen.certificate")
-	d.second(s, d.cfg.Takeover)
-	d.settings(ctx, client)
 }
 
 // staleStandby is how long the sidecar on another host may be silent, and staleCopy how old its copy of the database may be.

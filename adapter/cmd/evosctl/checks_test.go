@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/evoslurm/evoslurm/adapter/api"
+	"github.com/evoslurm/evoslurm/adapter/internal/config"
 	"github.com/evoslurm/evoslurm/slurmctl"
 )
 
@@ -118,6 +119,38 @@ func TestSecondHost(t *testing.T) {
 		}
 		if got := d.Checks[0]; got.Result != c.want || !strings.Contains(got.Detail, c.detail) {
 			t.Errorf("%+v: %+v, want %s and %q", c.lease, got, c.want, c.detail)
+		}
+	}
+}
+
+// TestStatus checks what doctor says of the sidecar's state.
+func TestStatus(t *testing.T) {
+	for name, c := range map[string]struct {
+		change func(*api.Status)
+		want   result
+		detail string
+	}{
+		"well":                 {nil, ok, "version v at unix:///socket drives cluster c"},
+		"it observes":          {func(s *api.Status) { s.Mode = "observe" }, ok, "is observing cluster c, and changes nothing"},
+		"an error":             {func(s *api.Status) { s.LastError = "squeue failed" }, warn, "; squeue failed"},
+		"it has never polled":  {func(s *api.Status) { s.LastCycle = time.Time{} }, warn, "has not polled Slurm lately"},
+		"it polls no more":     {func(s *api.Status) { s.LastCycle = s.Now.Add(-time.Hour) }, warn, "has not polled Slurm lately"},
+		"it is drained":        {func(s *api.Status) { s.Drain = &api.Drain{Words: "drained by root"} }, warn, "; drained by root"},
+		"jobs are set aside":   {func(s *api.Status) { s.SetAside = 2 }, warn, "it has set aside 2 of users' jobs"},
+		"another clock":        {func(s *api.Status) { s.ClockLead = -90 }, warn, "slurmctld's clock is -90 s from that of its host"},
+		"a pause":              {func(s *api.Status) { s.PollPause = 9 }, ok, "it polls every 9 s to take at most 0.01 of slurmctld's time"},
+		"the site is too slow": {func(s *api.Status) { s.PollPause, s.PollsApart, s.MostShare = 20, 90, 0.01 }, warn, "polls come 20 to 90 s apart, to take at most 1 % of slurmctld's time (slurm.share): a new job may wait 90 s until it is seen"},
+		"a late poll of such":  {func(s *api.Status) { s.PollsApart, s.LastCycle = 90, s.Now.Add(-100*time.Second) }, warn, "polls come 0 to 90 s apart"},
+		"later than it can be": {func(s *api.Status) { s.PollsApart, s.LastCycle = 90, s.Now.Add(-time.Hour) }, warn, "has not polled Slurm lately"},
+	} {
+		d := &doctor{cfg: config.Config{API: "unix:///socket", PollInterval: time.Second, Slurm: config.Slurm{Share: 0.01}}}
+		s := api.Status{Version: "v", Cluster: "c", Now: time.Now()}
+		if s.LastCycle = s.Now; c.change != nil {
+			c.change(&s)
+		}
+		d.status(s)
+		if got := d.Checks[0]; got.Check != "sidecar" || got.Result != c.want || !strings.Contains(got.Detail, c.detail) || (got.Result == warn) != (got.Remedy != "") {
+			t.Errorf("%s: %+v, want %s and %q", name, got, c.want, c.detail)
 		}
 	}
 }
