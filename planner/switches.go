@@ -130,8 +130,8 @@ func newNearness(s *Switches) *nearness {
 	return &nearness{Switches: s, until: Forever, free: make([][]candidate, len(s.Above)), most: make([]int, len(s.Above)), has: make([]bool, len(s.Above))}
 }
 
-// nearest chooses free nodes, one for each release (descending): on the leaves that the job has, then on the fewest
-// others, then where the fewest nodes stay free that the job will not need at its peak. If the nodes that the job
+// nearest chooses free nodes, one for each release (descending): for a start, of the least weights; then on the leaves that
+// the job has, then on the fewest others, then where the fewest nodes stay free that the job will not need at its peak. If the nodes that the job
 // prefers are on as few leaves, it takes these. It returns false if it finds too few.
 func (m *mapper) nearest(e boundary, open []int64) bool {
 	n := m.near
@@ -147,7 +147,10 @@ func (m *mapper) nearest(e boundary, open []int64) bool {
 	if n.Blocks != nil && len(m.held[e.job]) == 0 {
 		choose = func(_ []int, open []int64, peak int) ([]int, int) { return n.inBlocks(open, peak) }
 	}
-	chosen, leaves := choose(m.held[e.job], open, peak)
+	held := m.held[e.job]
+	light, open := n.lightest(held, open)
+	held = append(held[:len(held):len(held)], light...)
+	chosen, leaves := choose(held, open, peak-len(light))
 	if len(chosen) < len(open) {
 		return false
 	}
@@ -155,12 +158,43 @@ func (m *mapper) nearest(e boundary, open []int64) bool {
 		for leaf, list := range n.free {
 			n.free[leaf] = slices.DeleteFunc(list, func(c candidate) bool { return c.rank > 0 })
 		}
-		if kept, on := choose(m.held[e.job], open, peak); len(kept) == len(open) && on <= leaves {
+		if kept, on := choose(held, open, peak-len(light)); len(kept) == len(open) && on <= leaves {
 			chosen = kept
 		}
 	}
-	m.chosen = append(m.chosen[:0], chosen...)
+	m.chosen = append(append(m.chosen[:0], light...), chosen...)
 	return true
+}
+
+// lightest has a start use nodes of the least weights, as Slurm does before it looks at switches: it takes those that are
+// lighter than the heaviest one needed, and leaves those as heavy as it for the other releases. It returns the nodes taken, and
+// these releases. A growth keeps to the job's switches instead, and jobs on blocks to blocks. O(n log n).
+func (n *nearness) lightest(held []int, open []int64) (taken []int, rest []int64) {
+	if n.Weight == nil || n.Blocks != nil || len(held) > 0 {
+		return nil, open
+	}
+	all := slices.Concat(n.free...)
+	slices.SortFunc(all, n.order)
+	weight := func(c candidate) int { return n.Weight[c.node] }
+	upTo := func(most int) []candidate {
+		at, _ := slices.BinarySearchFunc(all, most, func(c candidate, most int) int { return cmp.Compare(weight(c), most+1) })
+		return all[:at]
+	}
+	at, _ := slices.BinarySearchFunc(all, 0, func(c candidate, _ int) int {
+		if _, short := serve(upTo(weight(c)), open); len(short) > 0 {
+			return -1
+		}
+		return 1
+	})
+	if at == len(all) {
+		return nil, open // too few
+	}
+	most := weight(all[at])
+	taken, rest = serve(upTo(most-1), open)
+	for leaf, list := range n.free {
+		n.free[leaf] = slices.DeleteFunc(list, func(c candidate) bool { return weight(c) != most })
+	}
+	return taken, rest
 }
 
 // wish returns which nodes a job prefers in a step.

@@ -39,6 +39,36 @@ func (c Config) HasTopology() bool {
 	return true
 }
 
+// TopologyOptional reports whether Slurm minds the topology only for jobs that ask for it.
+func (c Config) TopologyOptional() bool {
+	return strings.Contains(strings.ToLower(c.Values["TopologyParam"]), "topooptional")
+}
+
+// Fabrics returns the nodes below each topmost switch of topology/tree. Slurm gives a job only nodes of one fabric, and nobody a
+// node that is in none. It returns nil for blocks, and without switches. A node on several switches is in the first one's fabric.
+func (t Topology) Fabrics() (all [][]string) {
+	if t.Blocks || len(t.Switches) == 0 {
+		return nil
+	}
+	seen, at := map[string]bool{}, map[int]int{}
+	for top, s := range t.Switches {
+		for hops := 0; t.Switches[top].Above >= 0 && hops < len(t.Switches); hops++ {
+			top = t.Switches[top].Above
+		}
+		for _, name := range s.Nodes {
+			if seen[name] {
+				continue
+			}
+			seen[name] = true
+			if _, known := at[top]; !known {
+				at[top], all = len(all), append(all, nil)
+			}
+			all[at[top]] = append(all[at[top]], name)
+		}
+	}
+	return all
+}
+
 // Topology returns what Slurm knows about the network, by one scontrol.
 func (c *Client) Topology(ctx context.Context) (Topology, error) {
 	out, err := c.output(ctx, "scontrol", "show", "topology")

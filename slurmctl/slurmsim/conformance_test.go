@@ -116,6 +116,7 @@ var sites = []site{
 	}, ""},
 	{"racks", constraintFeatures, rackModel, rackCluster, ""},
 	{"tree", treeFeatures, treeModel, treeCluster, ""},
+	{"fabrics", fabricFeatures, fabricModel, fabricCluster, ""},
 	{"blocks", blockFeatures(2), blockModel(2), blockCluster("4,8"), "24.11"},
 	{"blocks of four", blockFeatures(4), blockModel(4), blockCluster("4,16"), "24.11"},
 	{"licences", licenseFeatures, licenseModel, licenseCluster, ""},

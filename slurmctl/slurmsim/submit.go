@@ -20,7 +20,7 @@ func record(c *Cluster, q Job) (*job, error) {
 	if j.Required, err = c.named(q.NodeList); err != nil {
 		return nil, err
 	}
-	if err := c.blocks.refuses(c.Nodes, p.Set, j.Required, q.Nodes); err != nil && len(several) == 0 {
+	if err := cmp.Or(c.blocks.refuses(c.Nodes, p.Set, j.Required, q.Nodes), c.network.refuses(c.Nodes, p.Set, j.Required, q.Nodes)); err != nil && len(several) == 0 {
 		return nil, err
 	}
 	if j.Excluded, err = c.named(q.Exclude); err != nil {

@@ -105,6 +105,20 @@ func (n *network) order(nodes []node, from, required nodeSet, want int) []int {
 	return n.leafByLeaf(list[:first:first], have, pool, want)
 }
 
+// refuses returns why Slurm would not start a job of some nodes even if all nodes of its partition were free, or nil.
+func (n *network) refuses(nodes []node, partition, required nodeSet, want int) error {
+	if n == nil {
+		return nil
+	}
+	if required != nil {
+		want -= required.count()
+	}
+	if top := n.top(nodes, partition, required, want); top < 0 || required != nil && !n.below[top].holds(required) || n.below[top].common(partition) < want {
+		return refusal("Requested node configuration is not available")
+	}
+	return nil
+}
+
 // scatters reports whether a job still waits for nodes on few leaf switches, if it could have these. From then on, its time to
 // wait runs (_eval_nodes_topo).
 func (n *network) scatters(j *job, nodes nodeSet, now time.Time) bool {

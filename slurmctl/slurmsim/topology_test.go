@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -95,6 +96,31 @@ var treeFeatures = []feature{
 		w.until(one, slurmctl.Running)
 	}},
 }
+
+var fabricModel = slurmsim.Options{Nodes: 6, Topology: slurmctl.Topology{Switches: []slurmctl.Switch{
+	{Name: "s0", Above: -1, Nodes: numbered(1, 2)}, {Name: "s1", Above: -1, Nodes: numbered(3, 5)}}}}
+
+// fabricCluster has two switches without a common one; n6 is on none.
+func fabricCluster(t *testing.T) *slurmtest.Cluster {
+	return slurmtest.Start(t, slurmtest.Options{Nodes: 6, ExtraConf: "TopologyPlugin=topology/tree",
+		Files: map[string]string{"topology.conf": "SwitchName=s0 Nodes=n[1-2]\nSwitchName=s1 Nodes=n[3-5]\n"}})
+}
+
+var fabricFeatures = []feature{{"jobs get only nodes below one topmost switch", func(w *world) {
+	model := modelOf(w.T, fabricModel)
+	for nodes := range 3 {
+		job := slurmsim.Job{Nodes: nodes + 1}
+		if real, modelled := w.among(nil, job), model.among(nil, job); !slices.Equal(real, modelled) {
+			w.Errorf("%d nodes: %s, and %s in the model", job.Nodes, slurmctl.CompressNodes(real), slurmctl.CompressNodes(modelled))
+		}
+	}
+	for _, job := range []slurmsim.Job{{Nodes: 4}, {Nodes: 1, NodeList: []string{"n6"}}, {Nodes: 2, NodeList: []string{"n1", "n3"}}} {
+		job.TimeLimit = time.Minute
+		if id, err := w.submit(job); err == nil || !strings.Contains(err.Error(), "Requested node configuration is not available") {
+			w.Errorf("%d nodes on %v: %d, %v", job.Nodes, job.NodeList, id, err)
+		}
+	}
+}}}
 
 // among returns the nodes that a job gets beside a job on the busy nodes.
 func (w *world) among(busy []string, job slurmsim.Job) []string {

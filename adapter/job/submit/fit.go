@@ -35,6 +35,7 @@ func (s site) fit(ctx context.Context, r submission) (submission, error) {
 		if err := cmp.Or(refuseMerge(r.request.Drive, cfg), r.checkResizes(cfg)); err != nil {
 			return r, err
 		}
+		s.checkFabrics(ctx, cfg, r.options, places)
 	}
 	if err := s.checkLicenses(ctx, r.options); err != nil {
 		return r, err
@@ -56,6 +57,20 @@ func (s site) checkLicenses(ctx context.Context, l layers) error {
 		}
 	}
 	return nil
+}
+
+// checkFabrics leaves each place as many nodes as Slurm gives a job together. An unknown topology is left to Slurm.
+func (s site) checkFabrics(ctx context.Context, cfg slurmctl.Config, l layers, places []place) {
+	if !cfg.HasTopology() || cfg.TopologyOptional() {
+		return
+	}
+	t, err := s.cluster.Topology(ctx)
+	constraint, _ := l.constraint() // which was read before
+	if fabrics := t.Fabrics(); err == nil && len(fabrics) > 0 {
+		for i := range places {
+			places[i].onFabrics(fabrics, constraint.Alternatives())
+		}
+	}
 }
 
 // orDoubt makes a refusal a doubt if plugins may still move the job to where it is feasible.

@@ -40,6 +40,7 @@ func (c still) Config(context.Context) (slurmctl.Config, error) {
 	return slurmctl.Config{Version: c.version, Values: c.values}, nil
 }
 func (still) Licenses(context.Context) ([]slurmctl.LicenseStock, error) { return nil, nil }
+func (still) Topology(context.Context) (slurmctl.Topology, error)       { return slurmctl.Topology{}, nil }
 func (still) Cancel(context.Context, ...slurmctl.JobID) error           { return nil }
 func (still) Glance(context.Context, ...slurmctl.JobID) ([]slurmctl.Job, error) {
 	return nil, nil

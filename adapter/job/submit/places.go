@@ -66,6 +66,27 @@ func (l layers) places(nodes []slurmctl.Node, partitions []slurmctl.Partition, w
 	return found, nil
 }
 
+// onFabrics counts only nodes of the same fabric, and of the same one of some features: Slurm gives a job no others together.
+func (p *place) onFabrics(fabrics [][]string, either []string) {
+	of := map[string]int{}
+	for i, fabric := range fabrics {
+		for _, name := range fabric {
+			of[name] = i + 1
+		}
+	}
+	parts := make([][]slurmctl.Node, len(fabrics)+1)
+	for _, n := range p.nodes {
+		parts[of[n.Name]] = append(parts[of[n.Name]], n)
+	}
+	most := 0
+	for _, part := range parts[1:] {
+		most = max(most, together(part, either))
+	}
+	if most < p.usable {
+		p.usable, p.with = most, p.with+" below the same topmost switch (topology.conf)"
+	}
+}
+
 // mayHave returns which nodes --exclude and --nodelist leave to the job, and whether there is a --nodelist.
 func (l layers) mayHave() (listed bool, allows func(node string) bool, err error) {
 	excluded, err := l.nodeNames("exclude")

@@ -78,3 +78,22 @@ func TestChoose(t *testing.T) {
 		}
 	}
 }
+
+// TestFabrics checks that a job fits only where the nodes are below one topmost switch.
+func TestFabrics(t *testing.T) {
+	nodes := []slurmctl.Node{{Name: "n1", Features: []string{"a"}}, {Name: "n2", Features: []string{"b"}}, {Name: "n3", Features: []string{"a"}}, {Name: "n4"}}
+	fabrics := [][]string{{"n1", "n2"}, {"n3"}}
+	for _, c := range []struct {
+		p      place
+		either []string
+		want   string
+	}{
+		{place{slurmctl.Partition{Name: "main"}, nodes, 4, ""}, nil, "partition main has 2 for this job below the same topmost switch (topology.conf)"},
+		{place{slurmctl.Partition{Name: "main"}, nodes, 2, ""}, []string{"a", "b"}, "partition main has 1 for this job below the same topmost switch (topology.conf)"},
+		{place{slurmctl.Partition{Name: "main"}, nodes, 2, " (MaxNodes)"}, nil, "partition main has 2 for this job (MaxNodes)"},
+	} {
+		if c.p.onFabrics(fabrics, c.either); c.p.why() != c.want {
+			t.Errorf("%s, want %s", c.p.why(), c.want)
+		}
+	}
+}

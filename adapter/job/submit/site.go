@@ -15,6 +15,7 @@ type Cluster interface {
 	Nodes(ctx context.Context) ([]slurmctl.Node, []slurmctl.Partition, error)
 	Config(ctx context.Context) (slurmctl.Config, error)
 	Licenses(ctx context.Context) ([]slurmctl.LicenseStock, error)
+	Topology(ctx context.Context) (slurmctl.Topology, error)
 	Cancel(ctx context.Context, ids ...slurmctl.JobID) error
 	Glance(ctx context.Context, ids ...slurmctl.JobID) ([]slurmctl.Job, error)
 	BatchScript(ctx context.Context, id slurmctl.JobID) (string, error)

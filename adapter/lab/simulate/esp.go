@@ -188,14 +188,14 @@ func (b ESP) Run(ctx context.Context, e Experiment, atPeak bool) (ESPResult, err
 }
 
 // tree returns the islands below one switch.
-func (b ESP) tree() (slurmctl.Topology, error) {
+func (b ESP) tree() (t slurmctl.Topology, err error) {
 	var lists []string
 	first := 1
 	for _, cores := range b.Islands {
 		lists = append(lists, fmt.Sprintf("n[%d-%d]", first, first+cores-1))
 		first += cores
 	}
-	return switches(lists)
+	return t, addSwitches(&t, lists)
 }
 
 // Least returns how many jobs need one island at least, two, …

@@ -59,8 +59,12 @@ func clusterOptions(o *slurmsim.Options, words []string) error {
 			for i, list := range strings.Split(value, "/") {
 				err = cmp.Or(err, eachNode(o, list, func(n *slurmctl.Node) { n.Features = append(n.Features, fmt.Sprint("rack", i+1)) }))
 			}
-		case "switches": // lists of nodes, each on a switch below a common one
-			o.Topology, err = switches(strings.Split(value, "/"))
+		case "switches": // lists of nodes, each on a switch below a common one; // comes before those below another one
+			for tree := range strings.SplitSeq(value, "//") {
+				if err = addSwitches(&o.Topology, strings.Split(tree, "/")); err != nil {
+					break
+				}
+			}
 		case "blocks": // their sizes, and a list of nodes for each base block
 			sizes, lists, _ := strings.Cut(value, "/")
 			o.Topology, err = blocks(strings.Split(sizes, ","), strings.Split(lists, "/"))
@@ -80,17 +84,18 @@ func clusterOptions(o *slurmsim.Options, words []string) error {
 	return nil
 }
 
-// switches returns switches with some nodes each below a common one.
-func switches(lists []string) (t slurmctl.Topology, err error) {
-	for i, list := range lists {
-		s := slurmctl.Switch{Name: fmt.Sprintf("s%d", i), Above: len(lists)}
+// addSwitches adds switches with some nodes each, and one above these.
+func addSwitches(t *slurmctl.Topology, lists []string) (err error) {
+	top := len(t.Switches) + len(lists)
+	for _, list := range lists {
+		s := slurmctl.Switch{Name: fmt.Sprintf("s%d", len(t.Switches)), Above: top}
 		if s.Nodes, err = slurmctl.ExpandNodes(list); err != nil {
-			return t, err
+			return err
 		}
 		t.Switches = append(t.Switches, s)
 	}
-	t.Switches = append(t.Switches, slurmctl.Switch{Name: "top", Above: -1})
-	return t, nil
+	t.Switches = append(t.Switches, slurmctl.Switch{Name: fmt.Sprintf("top%d", top), Above: -1})
+	return nil
 }
 
 // blocks returns base blocks, and of how many the larger ones are made.

@@ -13,21 +13,26 @@ import (
 	"github.com/evoslurm/evoslurm/slurmctl/slurmsim"
 )
 
-// TestNoMoreSwitchesThanSlurm checks in random states that a job gets no more leaf switches than Slurm would give it.
+// TestNoMoreSwitchesThanSlurm checks in random states that a job gets nodes of the same weights as Slurm would give it, and on no
+// more leaf switches.
 func TestNoMoreSwitchesThanSlurm(t *testing.T) {
 	seed := rand.Uint64()
 	for end := seed + 300; seed != end; seed++ {
 		chance := rand.New(rand.NewPCG(seed, 0))
 		nodes := 4 + chance.IntN(20)
 		o := slurmsim.Options{Nodes: nodes}
-		var err error
-		if o.Topology, err = switches(strings.Split(someSwitches(chance, nodes), "/")); err != nil {
+		if err := addSwitches(&o.Topology, strings.Split(someSwitches(chance, nodes), "/")); err != nil {
 			t.Fatal(err)
 		}
 		leaf, index := map[string]int{}, map[string]int{}
-		pool := planner.Pool{Nodes: nodes, Switches: &planner.Switches{Leaf: make([]int, nodes)}}
+		pool := planner.Pool{Nodes: nodes, Switches: &planner.Switches{Leaf: make([]int, nodes), Weight: make([]int, nodes)}}
+		kinds := 1 + chance.IntN(3)
 		for i := range nodes {
-			index[fmt.Sprintf("n%d", i+1)] = i
+			name := fmt.Sprintf("n%d", i+1)
+			index[name], pool.Switches.Weight[i] = i, chance.IntN(kinds)
+			if err := eachNode(&o, name, func(n *slurmctl.Node) { n.Weight = pool.Switches.Weight[i] }); err != nil {
+				t.Fatal(err)
+			}
 		}
 		for i, s := range o.Topology.Switches {
 			pool.Switches.Above = append(pool.Switches.Above, s.Above)
@@ -48,15 +53,19 @@ func TestNoMoreSwitchesThanSlurm(t *testing.T) {
 			t.Fatal(err)
 		}
 		ours, theirs := map[int]bool{}, map[int]bool{}
+		weights := make([]int, 3) // those that we took more often than Slurm
 		for _, n := range planned[0].Nodes[0] {
 			ours[pool.Switches.Leaf[n]] = true
+			weights[pool.Switches.Weight[n]]++
 		}
 		chosen := slurmChooses(t, o, busy, want)
 		for _, name := range chosen {
 			theirs[leaf[name]] = true
+			weights[pool.Switches.Weight[index[name]]]--
 		}
-		if len(chosen) != want || len(ours) > len(theirs) {
-			t.Fatalf("seed %d: %d switches for %d nodes beside %s on %v, and Slurm takes %s", seed, len(ours), want, slurmctl.CompressNodes(busy), o.Topology, slurmctl.CompressNodes(chosen))
+		if len(chosen) != want || !slices.Equal(weights, make([]int, 3)) || len(ours) > len(theirs) {
+			t.Fatalf("seed %d: %d switches for %d nodes beside %s on %v with weights %v, weights differ by %v, and Slurm takes %s",
+				seed, len(ours), want, slurmctl.CompressNodes(busy), o.Topology, pool.Switches.Weight, weights, slurmctl.CompressNodes(chosen))
 		}
 	}
 }

@@ -127,7 +127,15 @@ func findEligible(s *state.Snapshot, r *slurmctl.Job, gres []slurmctl.GRES) stat
 		nodes = append(nodes, i)
 	}
 	nodes = inBlocks(s, nodes)
-	return state.Eligibility{Nodes: nodes, Choices: alternatives(s, nodes, constraint.Alternatives()), Err: err}
+	choices := alternatives(s, nodes, constraint.Alternatives())
+	if s.Fabric == nil {
+		return state.Eligibility{Nodes: nodes, Choices: choices, Err: err}
+	}
+	if choices == nil {
+		choices = [][]int{nodes}
+	}
+	choices = onFabrics(s, choices)
+	return state.Eligibility{Nodes: union(choices), Choices: choices, Err: err}
 }
 
 // alternatives returns the nodes with each of some features, in the order of the features; nil if there are none. It leaves out

@@ -2,6 +2,7 @@ package slurm
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 	"time"
 
@@ -25,6 +26,7 @@ func WatchLayout(c *state.Core, s *state.Snapshot) {
 	if c.Topology.Blocks {
 		allSwitches(c.Topology, s)
 	}
+	s.Fabric = fabricOf(c, s)
 	if c.Snapshot != nil && s.Layout != c.Snapshot.Layout && c.SlurmConfig.HasTopology() {
 		c.ConfigRead = time.Time{}
 	}
@@ -124,6 +126,41 @@ func inBlocks(s *state.Snapshot, nodes []int) []int {
 		return inside
 	}
 	return nodes
+}
+
+// fabricOf returns what [state.Snapshot] has of each node's fabric.
+func fabricOf(c *state.Core, s *state.Snapshot) []int {
+	fabrics := c.Topology.Fabrics()
+	if len(fabrics) == 0 || c.SlurmConfig.TopologyOptional() {
+		return nil
+	}
+	of := slices.Repeat([]int{-1}, len(s.Nodes))
+	for i, names := range fabrics {
+		for _, name := range names {
+			if n, ok := s.Index[name]; ok {
+				of[n] = i
+			}
+		}
+	}
+	if len(fabrics) == 1 && !slices.Contains(of, -1) {
+		return nil
+	}
+	return of
+}
+
+// onFabrics splits each list of nodes by fabrics, the largest parts first, and leaves out nodes without one.
+func onFabrics(s *state.Snapshot, lists [][]int) (all [][]int) {
+	for _, nodes := range lists {
+		parts := map[int][]int{}
+		for _, n := range nodes {
+			if f := s.Fabric[n]; f >= 0 {
+				parts[f] = append(parts[f], n)
+			}
+		}
+		all = append(all, slices.Collect(maps.Values(parts))...)
+	}
+	slices.SortFunc(all, func(a, b []int) int { return cmp.Or(cmp.Compare(len(b), len(a)), slices.Compare(a, b)) })
+	return all[:min(len(all), mostChoices)]
 }
 
 // FirstPart returns the nodes of a growth that one job can bring: all, or on a site with blocks those of the block that has

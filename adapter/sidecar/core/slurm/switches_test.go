@@ -58,6 +58,35 @@ func TestLayoutChanged(t *testing.T) {
 	}
 }
 
+// TestFabrics checks that a job gets only nodes below one topmost switch: n6 is below none.
+func TestFabrics(t *testing.T) {
+	b := statetest.New(t, 8)
+	leaf := func(above int, nodes ...string) slurmctl.Switch { return slurmctl.Switch{Above: above, Nodes: nodes} }
+	b.Core.Topology = slurmctl.Topology{Switches: []slurmctl.Switch{leaf(3, "n1"), leaf(3, "n2", "n3"), leaf(-1, "n3", "n4", "n5", "n7", "n8"), leaf(-1)}}
+	b.Seen.Nodes[0].Features, b.Seen.Nodes[3].Features = []string{"a"}, []string{"a"}
+	for _, c := range []struct {
+		features, param string
+		want            [][]int
+	}{
+		{"", "", [][]int{{3, 4, 6, 7}, {0, 1, 2}}},
+		{"a", "", [][]int{{0}, {3}}},
+		{"", "TopoOptional", [][]int{{0, 1, 2, 3, 4, 5, 6, 7}}},
+	} {
+		b.Core.SlurmConfig.Values, b.Seen.Eligibles = map[string]string{"TopologyParam": c.param}, nil
+		WatchLayout(b.Core, b.Seen)
+		r := &slurmctl.Job{Partition: "main", Features: c.features}
+		got, err := EligibleTogether(b.Seen, r, nil)
+		if diff := cmp.Diff(c.want, got); err != nil || diff != "" {
+			t.Errorf("%+v: %v\n%s", c, err, diff)
+		}
+	}
+	b.Core.Topology.Switches[2].Above, b.Core.Topology.Switches[0].Nodes = 3, []string{"n1", "n6"}
+	b.Core.SlurmConfig.Values = nil
+	if WatchLayout(b.Core, b.Seen); b.Seen.Fabric != nil {
+		t.Errorf("all below one: %v", b.Seen.Fabric)
+	}
+}
+
 // TestInBlocks: n7 and n8 are outside of all blocks.
 func TestInBlocks(t *testing.T) {
 	b := statetest.New(t, 8)

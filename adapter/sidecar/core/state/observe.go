@@ -24,6 +24,7 @@ type Snapshot struct {
 	Index  map[string]int `codec:"-"` // of a node's name in nodes
 	Layout int            // number of the node list; another number means other nodes
 	InUse  msg.Set        // nodes that some job holds, including completing ones
+	Fabric []int          // per node, its fabric, see slurmctl.Topology.Fabrics; -1: none; nil: jobs may have any nodes together
 	Asked  msg.Set        // nodes that the sidecar had Slurm ask, and that have not answered; they count as responding
 
 	Switches  *planner.Switches    `codec:"-"` // of all nodes; made on demand, see slurm.SwitchesOf
