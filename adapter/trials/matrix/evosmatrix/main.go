@@ -43,6 +43,9 @@ const tests = "-test.run=^(TestMatrix|TestMatrixStepMgr|TestMatrixBlocks|TestMod
 // requests names the tests of the sidecar that run on each release besides: what jobs may ask for beside their profile.
 const requests = "-test.run=^(TestOwnReservation|TestArray|TestLicenses|TestNear|TestGrowDelay)$"
 
+// blockSites names the sites of the conformance suite that hold the model to a real topology/block, which 24.11 is the first to have.
+const blockSites = "-test.run=^TestConformance$/^real$/^blocks"
+
 // suite lists what -full runs: the packages whose tests use a real Slurm, except two tests of the
 // installation, which mount an overlay: a root is already one.
 var suite = []string{"./slurmctl/...", "./adapter/sidecar/controller/...", "./adapter/job/submit/...", "./adapter/cmd/...", "./adapter/trials/e2e",
@@ -125,6 +128,7 @@ func fill(ctx context.Context, work, program, sidecar string, race bool) error {
 	for _, args := range [][]string{
 		slices.Concat([]string{"test", "-c", "-o", program}, how, []string{"./adapter/trials/matrix"}),
 		slices.Concat([]string{"test", "-c", "-o", sidecar}, how, []string{"./adapter/sidecar/controller"}),
+		slices.Concat([]string{"test", "-c", "-o", filepath.Join(work, "slurmsim.test")}, how, []string{"./slurmctl/slurmsim"}),
 		slices.Concat([]string{"build", "-o", work}, commands, []string{"./adapter/cmd/..."}),
 	} {
 		if text, err := exec.CommandContext(ctx, "go", args...).CombinedOutput(); err != nil {
@@ -179,6 +183,12 @@ func (t *trial) run(ctx context.Context, full bool) error {
 		return nil
 	}
 	if cmd, err = matrix.Enter(ctx, root, []string{work}, t.sidecar, requests, "-test.parallel=3"); err != nil {
+		return err
+	}
+	if err := t.command(cmd); err != nil || t.release.Slurm < "24.11" {
+		return err
+	}
+	if cmd, err = matrix.Enter(ctx, root, []string{work}, filepath.Join(work, "slurmsim.test"), blockSites); err != nil {
 		return err
 	}
 	return t.command(cmd)
