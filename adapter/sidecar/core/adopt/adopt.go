@@ -173,7 +173,7 @@ func AdoptIfAsked(c *state.Core, s *state.Snapshot, r *slurmctl.Job) {
 	if !asked || refuseDrained(c, r) {
 		return
 	}
-	if err := cmp.Or(oneJob(r, sp), inReservation(c, s, r, sp), denied(c, r, nil)); err != nil {
+	if err := cmp.Or(oneJob(r, sp), onBlocks(c, r, sp), inReservation(c, s, r, sp), denied(c, r, nil)); err != nil {
 		Refuse(c, r, err)
 		return
 	}
@@ -203,6 +203,15 @@ func AdoptIfAsked(c *state.Core, s *state.Snapshot, r *slurmctl.Job) {
 	if why != nil {
 		Refuse(c, r, why)
 	}
+}
+
+// onBlocks returns why a waiting job cannot evolve on a site with blocks, or nil. Each step of a chain is a start, and its nodes
+// follow from those of the step before: if Slurm refuses them, the chain would wait in its hold without end.
+func onBlocks(c *state.Core, r *slurmctl.Job, sp request.Request) error {
+	if c.Topology.Blocks && sp.Drive == "chain" && r.State == slurmctl.Pending {
+		return errors.New("the steps of a chain cannot be planned on blocks yet (topology/block): submit it without --drive=chain")
+	}
+	return nil
 }
 
 // oneJob returns why a Slurm job that is a part of something larger cannot evolve, or nil. evosbatch

@@ -98,6 +98,7 @@ func TestAdopted(t *testing.T) {
 		"it runs as it is about to merge":    {marked, beside(1000, true), "1@10m,2@10m by merge"},
 		"another user's job is named as one": {marked, beside(2000, false), "1@10m,2@10m by merge"},
 		"a queued job larger than its step":  {marked, func(_ *statetest.Bench, r *slurmctl.Job) { r.NumNodes, r.StartTime = 2, time.Time{} }, "refused: it asks Slurm for 2 nodes, and the first step of its profile has 1: submit it by evosbatch, or with --nodes=1"},
+		"a chain on blocks":                  {"evo:v2;p=1@10m;d=chain;i=1;;", func(b *statetest.Bench, _ *slurmctl.Job) { b.Topology.Blocks = true }, "refused: the steps of a chain cannot be planned on blocks yet (topology/block): submit it without --drive=chain"},
 		"a chain of one or two jobs":         {"evo:v2;p=1@10m|1@5m,1@5m;d=chain;i=1;;", nil, "refused: --drive=chain: every step is a Slurm job, so all alternatives need as many steps as the first: 1, not the 2 of alternative 2"},
 		"a link without its first job":       {"evo:v2;p=1@10m,2@10m;d=chain;i=1;;", nil, ""}, // evosbatch is still at it
 	} {
