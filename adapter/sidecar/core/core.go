@@ -28,19 +28,21 @@ import (
 func step(c *state.Core, now time.Time, inputs ...msg.Input) []msg.Effect {
 	c.Now = now
 	watchStill(c, now)
-	for _, in := range inputs {
+	for _, in := range inputs { // 1. take what came in; a poll makes a cycle
 		take(c, in)
 	}
-	c.Wake = now.Add(msg.MostWake)
+	c.Wake = now.Add(msg.MostWake) // 2. decide
 	if !c.Planning && c.Looking == nil && !c.Stopping {
 		decide(c)
 		pace.StartPolls(c)
 	}
+	// 3. write
 	couple.Follow(c) // an answer that was given before it found the same
 	c.SavePlans()
 	if c.Handling.Done(); c.Planning {
 		adopt.Plans(c)
 	}
+	// 4. say when to call again
 	if c.Wait = max(c.Wake.Sub(now), time.Millisecond); c.Planning || c.Looking != nil {
 		c.Wait = c.Config.Strategies.Timeout // the answer comes before anything is due
 	}
@@ -50,9 +52,9 @@ func step(c *state.Core, now time.Time, inputs ...msg.Input) []msg.Effect {
 	return effects
 }
 
-// cycle runs one round of observe, adopt, follow and plan. The decisions follow once the plan is
-// there.
+// cycle runs one round of observe, adopt, follow, and plan. The decisions follow once the plan is there.
 func cycle(c *state.Core, s *state.Snapshot) {
+	// 1. observe
 	if c.LastErr != nil {
 		c.Log.Info("Slurm can be polled again")
 		c.LastErr = nil
@@ -71,23 +73,28 @@ func cycle(c *state.Core, s *state.Snapshot) {
 		return
 	}
 	slurm.ExcuseContacted(c, s)
+	// 2. what may begin again
 	change.NextTries(c)
 	state.UnmuteAll(c)
 	hold.TakeReservations(c, s)
 	hold.Charge(c, s.Taken)
 	hold.WatchPower(c, s)
+	// 3. adopt
 	adopt.Doubt(c, s)
 	adopt.Adopt(c, s)
 	adopt.Unfold(c, s)
 	adopt.LeaveRefused(c, s)
 	adopt.LearnAll(c, s)
+	// 4. follow
 	follow.Follow(c, s)
 	follow.Banish(c, s)
 	follow.FollowKept(c, s)
 	refit.FollowPlans(c, s)
+	// 5. what holds cost
 	delay.Watch(c, s)
 	hold.Price(c, s)
 	delay.Measure(c, s)
+	// 6. plan
 	refit.Plan(c, s)
 }
 

@@ -26,6 +26,7 @@
 //	refit    what is taken until when, and the plans of running jobs around that
 //	adopt    parked jobs with a marker become evolving jobs
 //	plan     who is planned, where, and the problem for the strategy
+//	stock    which stock jobs count, how urgent they are, and how they share nodes
 //	couple   which nodes each component of a job has
 //	pace     when to poll, and the snapshot that a poll shows
 //	slurm    what Slurm would do: eligibility, limits, rank, age, power, what is busy

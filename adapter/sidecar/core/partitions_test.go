@@ -8,6 +8,7 @@ import (
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/plan"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/slurm"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/state"
+	"github.com/evoslurm/evoslurm/adapter/sidecar/core/stock"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/view"
 	"github.com/evoslurm/evoslurm/slurmctl"
 )
@@ -21,7 +22,7 @@ func TestSeveralPartitions(t *testing.T) {
 		b.Partition("b", 3, 8)
 		j := b.Evolving(1, 1, profile, time.Hour)
 		j.Partition, j.Record.Partition = "a,b", "a,b"
-		b.Stock(2, 1000, 4, time.Hour-plan.UntilLook*time.Second)
+		b.Stock(2, 1000, 4, time.Hour-stock.UntilLook*time.Second)
 		b.s.Jobs[1].Partition = "a"
 		return b, j
 	}

@@ -6,7 +6,7 @@ import (
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/adopt"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/follow"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/hold"
-	"github.com/evoslurm/evoslurm/adapter/sidecar/core/plan"
+	"github.com/evoslurm/evoslurm/adapter/sidecar/core/slurm"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/state"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/talk"
 	"github.com/evoslurm/evoslurm/slurmctl"
@@ -89,7 +89,7 @@ func unseen(c *state.Core) bool {
 		case slurmctl.Completing, slurmctl.Suspended, slurmctl.Configuring:
 			return true
 		case slurmctl.Pending:
-			if plan.IsExpander(c, r) {
+			if slurm.IsExpander(c, r) {
 				return true
 			}
 		}

@@ -16,7 +16,7 @@ import (
 func askMore(c *state.Core, j *state.Job, g *msg.Grow, parked bool) {
 	q := j.Asked.More(len(g.Nodes), j.GRES)
 	q.Partition, q.Account, q.QOS = slurm.PartitionOf(j), j.Account, j.QOS
-	q.Name, q.Comment, q.Exclusive, q.WorkDir = g.Name, plan.ExpanderComment(g.Base, g.Step, g.Merge), true, "/"
+	q.Name, q.Comment, q.Exclusive, q.WorkDir = g.Name, slurm.ExpanderComment(g.Base, g.Step, g.Merge), true, "/"
 	hold, ok := c.Reservations[g.Hold]
 	exact := ok && g.Hold != "" && msg.SameSet(hold.Nodes, g.Nodes) && g.Inside == "" // Slurm may start it in either
 	if !exact {

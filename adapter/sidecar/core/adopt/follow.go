@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/msg"
-	"github.com/evoslurm/evoslurm/adapter/sidecar/core/plan"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/slurm"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/state"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/store/row"
@@ -45,8 +44,8 @@ func endBeside(c *state.Core, what string, how msg.Cancel) bool {
 // MayBring reports whether a Slurm job with the name of an expander of j may really be an expander. Any
 // user can use such a name. An unknown one in a hold, or from one that was open to the user, must be as the sidecar asks for it.
 func MayBring(c *state.Core, r *slurmctl.Job, j *state.Job) bool {
-	if r.UID != j.UID || plan.IsSelf(c, r) {
-		return plan.IsSelf(c, r)
+	if r.UID != j.UID || slurm.IsSelf(c, r) {
+		return slurm.IsSelf(c, r)
 	}
 	_, _, held := state.HoldIn(r.Reservation)
 	if !held && c.OpenedFor(j.BaseID()) == nil || !j.Mode.AsksJob || c.Owner(r.ID) == j || r.State == slurmctl.Pending {

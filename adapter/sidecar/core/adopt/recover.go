@@ -7,7 +7,7 @@ import (
 
 	"github.com/evoslurm/evoslurm/adapter/internal/drivemode"
 	"github.com/evoslurm/evoslurm/adapter/job/request"
-	"github.com/evoslurm/evoslurm/adapter/sidecar/core/plan"
+	"github.com/evoslurm/evoslurm/adapter/sidecar/core/slurm"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/state"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/store/row"
 	"github.com/evoslurm/evoslurm/planner"
@@ -56,7 +56,7 @@ func driveFound(c *state.Core, j *state.Job, drive drivemode.Mode, why string) (
 	}
 	for i := range c.Snapshot.Jobs {
 		k := &c.Snapshot.Jobs[i]
-		if own, ours := state.ParseHoldName(k.Name); ours && own.Job == j.BaseID() && k.UID == j.UID && plan.IsCompanion(k) {
+		if own, ours := state.ParseHoldName(k.Name); ours && own.Job == j.BaseID() && k.UID == j.UID && slurm.IsCompanion(k) {
 			return drivemode.Companion, "it runs with companions"
 		}
 	}

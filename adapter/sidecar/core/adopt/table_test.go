@@ -10,7 +10,7 @@ import (
 	"github.com/evoslurm/evoslurm/adapter/api"
 	"github.com/evoslurm/evoslurm/adapter/internal/config"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/msg"
-	"github.com/evoslurm/evoslurm/adapter/sidecar/core/plan"
+	"github.com/evoslurm/evoslurm/adapter/sidecar/core/slurm"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/state"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/state/statetest"
 	"github.com/evoslurm/evoslurm/slurmctl"
@@ -156,7 +156,7 @@ func beside(uid uint32, merge bool) func(b *statetest.Bench, r *slurmctl.Job) {
 	return func(b *statetest.Bench, r *slurmctl.Job) {
 		r.State, r.NodeList = slurmctl.Running, []string{"n1"}
 		k := b.StockRuns(10, "n2", time.Hour)
-		k.UID, k.Name, k.Comment = uid, "evo_9_2_1", plan.ExpanderComment(9, 2, merge)
+		k.UID, k.Name, k.Comment = uid, "evo_9_2_1", slurm.ExpanderComment(9, 2, merge)
 	}
 }
 

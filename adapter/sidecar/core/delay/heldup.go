@@ -12,6 +12,7 @@ import (
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/refit"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/slurm"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/state"
+	"github.com/evoslurm/evoslurm/adapter/sidecar/core/stock"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/store/row"
 	"github.com/evoslurm/evoslurm/planner"
 	"github.com/evoslurm/evoslurm/slurmctl"
@@ -167,7 +168,7 @@ func findDelays(c *state.Core, s *state.Snapshot, from []int64, idle, parts int)
 func place(c *state.Core, s *state.Snapshot, list []slurm.Placed, from []int64, now int64, promised func(*state.Job) bool) *slurm.Lanes {
 	o := occupiedBut(c, s, now, promised)
 	lanes := slurm.LanesOf(o)
-	if plan.PlaceShared(c, s, o, list, from) {
+	if stock.PlaceShared(c, s, o, list, from) {
 		lanes.Take(list)
 	} else {
 		lanes.Place(list, from)
@@ -193,7 +194,7 @@ func isHeldUp(c *state.Core, s *state.Snapshot, p *slurm.Placed, from []int64, n
 	can := p.Start <= now
 	held := can && slices.ContainsFunc(p.At, func(n int) bool { return from[n] < end })
 	if h == nil {
-		if !held || len(c.Delays.Jobs) >= plan.MostHeldUp || c.Delays.Of(p.Record.UID) >= plan.MostOfUser {
+		if !held || len(c.Delays.Jobs) >= plan.MostHeldUp || c.Delays.Of(p.Record.UID) >= stock.MostOfUser {
 			return false
 		}
 		h = &state.HeldUp{Since: s.Taken, UID: p.Record.UID}
@@ -238,9 +239,9 @@ func slurmOrder(c *state.Core, s *state.Snapshot, now int64, idle, parts int) []
 			known = append(known, slurm.Candidate{Record: r, Nodes: nodes})
 		}
 	}
-	fits, of, sets := false, map[uint32]int{}, plan.SetsBeside(c, s, c.Active, known...)
-	for _, cand := range plan.StockCandidates(c, s, now, slurm.Turn{Tier: math.MinInt}, sets) {
-		if of[cand.Record.UID]++; of[cand.Record.UID] > plan.MostOfUser {
+	fits, of, sets := false, map[uint32]int{}, stock.SetsBeside(c, s, c.Active, known...)
+	for _, cand := range stock.Candidates(c, s, now, slurm.Turn{Tier: math.MinInt}, sets) {
+		if of[cand.Record.UID]++; of[cand.Record.UID] > stock.MostOfUser {
 			continue
 		}
 		one, rest := firstTask(cand)
@@ -255,7 +256,7 @@ func slurmOrder(c *state.Core, s *state.Snapshot, now int64, idle, parts int) []
 	}
 	clear(of)
 	for _, j := range c.Active {
-		if of[j.UID] >= plan.MostOfUser {
+		if of[j.UID] >= stock.MostOfUser {
 			continue
 		}
 		if cand, ok := dueNow(c, s, j, now); ok {
@@ -263,7 +264,7 @@ func slurmOrder(c *state.Core, s *state.Snapshot, now int64, idle, parts int) []
 			list = append(list, slurm.Placed{Candidate: cand})
 		}
 	}
-	slices.SortStableFunc(list, func(a, b slurm.Placed) int { return plan.MoreUrgent(a.Candidate, b.Candidate) })
+	slices.SortStableFunc(list, func(a, b slurm.Placed) int { return stock.MoreUrgent(a.Candidate, b.Candidate) })
 	return sets.First(list, plan.MostOrdered)
 }
 
@@ -272,7 +273,7 @@ func firstTask(cand slurm.Candidate) (one slurm.Candidate, rest *slurm.Candidate
 	tasks, nodes := cand.Record.ArrayTasks, cand.Profile[0].Nodes
 	if tasks > 1 && cand.Record.ArrayLimit > 0 { // of several rounds, the first
 		cand.Profile = slices.Clone(cand.Profile)
-		cand.Profile[0].Duration = plan.TaskSeconds(cand.Record)
+		cand.Profile[0].Duration = stock.TaskSeconds(cand.Record)
 	}
 	if tasks <= 1 || nodes <= max(cand.Record.NumNodes, 1) {
 		return cand, nil
@@ -288,7 +289,7 @@ func firstTask(cand slurm.Candidate) (one slurm.Candidate, rest *slurm.Candidate
 // dueNow returns an evolving job as Slurm would see it without holds: a queued job as its first
 // step, and a job that waits for nodes as a job for these nodes.
 func dueNow(c *state.Core, s *state.Snapshot, j *state.Job, now int64) (slurm.Candidate, bool) {
-	cand := slurm.Candidate{Record: &j.Record, Turn: slurm.Turn{plan.TierOf(c, &j.Record, false), j.Priority}, Earliest: now, Rank: slurm.RankOf(c, &j.Record)}
+	cand := slurm.Candidate{Record: &j.Record, Turn: slurm.Turn{stock.TierOf(c, &j.Record, false), j.Priority}, Earliest: now, Rank: slurm.RankOf(c, &j.Record)}
 	if j.Kept != nil || j.Ending || j.Asked == nil {
 		return cand, false
 	}
@@ -401,7 +402,7 @@ func budgetOf(c *state.Core, r *slurmctl.Job, budgets config.Delays, holder *sta
 // Outranks reports whether Slurm puts a pending job before another job whatever their priorities:
 // its partition has a higher PriorityTier, or it preempts the other job.
 func Outranks(c *state.Core, r, other *slurmctl.Job) bool {
-	if plan.TierOf(c, r, true) > plan.TierOf(c, other, true) {
+	if stock.TierOf(c, r, true) > stock.TierOf(c, other, true) {
 		return true
 	}
 	p := c.Rules.Limits.Preemption()

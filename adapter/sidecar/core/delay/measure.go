@@ -9,6 +9,7 @@ import (
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/plan"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/slurm"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/state"
+	"github.com/evoslurm/evoslurm/adapter/sidecar/core/stock"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/store/row"
 	"github.com/evoslurm/evoslurm/planner"
 	"github.com/evoslurm/evoslurm/slurmctl"
@@ -20,7 +21,7 @@ import (
 // is cut to what the job waited in the end.
 
 // leastDelay is the shortest delay that counts: Slurm starts jobs in cycles of up to half a minute.
-const leastDelay = plan.UntilLook
+const leastDelay = stock.UntilLook
 
 // Measure plans the waiting jobs with and without holds, and books the stock jobs that are planned later with
 // them.
@@ -53,7 +54,7 @@ func bookDelay(c *state.Core, s *state.Snapshot, p *slurm.Placed, seconds int64)
 	case seconds < leastDelay, d != nil && seconds < d.Seconds+leastDelay:
 		return
 	case d == nil:
-		if len(c.Delays.Late) >= plan.MostHeldUp || lateOf(c, r.UID) >= plan.MostOfUser {
+		if len(c.Delays.Late) >= plan.MostHeldUp || lateOf(c, r.UID) >= stock.MostOfUser {
 			return
 		}
 		d = &row.Delay{Since: s.Taken, Stock: row.Stock{SlurmID: uint32(r.ID), Submitted: r.SubmitTime, User: r.User, UID: r.UID, Account: r.Account, QOS: r.QOS, Partition: r.Partition}}

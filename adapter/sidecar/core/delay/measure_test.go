@@ -5,6 +5,7 @@ import (
 
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/plan"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/slurm"
+	"github.com/evoslurm/evoslurm/adapter/sidecar/core/stock"
 	"github.com/evoslurm/evoslurm/planner"
 	"github.com/evoslurm/evoslurm/slurmctl"
 )
@@ -22,7 +23,7 @@ func TestDelaysOfUser(t *testing.T) {
 		book(100+i, 999)
 	}
 	book(2, 10)
-	if n := lateOf(b.Core, 999); n != plan.MostOfUser || b.Delays.Late[2] == nil {
+	if n := lateOf(b.Core, 999); n != stock.MostOfUser || b.Delays.Late[2] == nil {
 		t.Errorf("%d delays of one user are booked, and another's is: %v", n, b.Delays.Late[2] != nil)
 	}
 }

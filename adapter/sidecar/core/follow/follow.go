@@ -9,6 +9,7 @@ import (
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/msg"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/plan"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/refit"
+	"github.com/evoslurm/evoslurm/adapter/sidecar/core/slurm"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/state"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/store/row"
 	"github.com/evoslurm/evoslurm/slurmctl"
@@ -112,7 +113,7 @@ func observeHeld(c *state.Core, s *state.Snapshot, j *state.Job) (changed bool) 
 	for i := range s.Jobs {
 		r := &s.Jobs[i]
 		own, ours := state.ParseHoldName(r.Name)
-		if !ours || own.Job != j.BaseID() || !plan.IsExpander(c, r) || !adopt.MayBring(c, r, j) || r.State == slurmctl.Completing || r.Ended() {
+		if !ours || own.Job != j.BaseID() || !slurm.IsExpander(c, r) || !adopt.MayBring(c, r, j) || r.State == slurmctl.Completing || r.Ended() {
 			continue
 		}
 		c.ByID[r.ID] = j
@@ -402,7 +403,7 @@ func cancelChain(c *state.Core, j *state.Job) {
 func cancelCompanions(c *state.Core, j *state.Job) {
 	var ids []slurmctl.JobID
 	for _, p := range companionsOf(j) {
-		if r := c.Snapshot.ByID[p.ID]; r != nil && plan.IsExpander(c, r) && adopt.MayBring(c, r, j) && (r.State == slurmctl.Running || r.State == slurmctl.Suspended) {
+		if r := c.Snapshot.ByID[p.ID]; r != nil && slurm.IsExpander(c, r) && adopt.MayBring(c, r, j) && (r.State == slurmctl.Running || r.State == slurmctl.Suspended) {
 			ids = append(ids, p.ID)
 		}
 	}

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/msg"
-	"github.com/evoslurm/evoslurm/adapter/sidecar/core/plan"
+	"github.com/evoslurm/evoslurm/adapter/sidecar/core/slurm"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/state"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/state/statetest"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/store/row"
@@ -64,7 +64,7 @@ func TestFollow(t *testing.T) {
 		"another user's job, named as one":       {false, func(b *statetest.Bench, j *state.Job, _ *slurmctl.Job) { companion(b, j, 2000) }, "running, step 1 on n1"},
 		"it has the mark of an expander as well": {false, func(b *statetest.Bench, j *state.Job, _ *slurmctl.Job) {
 			companion(b, j, 2000)
-			b.Seen.ByID[9].Comment = plan.ExpanderMark
+			b.Seen.ByID[9].Comment = slurm.ExpanderMark
 		}, "running, step 1 on n1"},
 		"an action is under way": {false, func(_ *statetest.Bench, j *state.Job, r *slurmctl.Job) { j.Busy = true; r.State = slurmctl.Completed }, "running, step 1 on n1"},
 		"its hold is being changed": {true, func(b *statetest.Bench, j *state.Job, r *slurmctl.Job) {

@@ -12,6 +12,7 @@ import (
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/plan"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/slurm"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/state"
+	"github.com/evoslurm/evoslurm/adapter/sidecar/core/stock"
 	"github.com/evoslurm/evoslurm/slurmctl"
 )
 
@@ -315,7 +316,7 @@ func adjusted(c *state.Core, r slurmctl.Reservation, h state.Hold, now int64, ex
 	early := max(msg.Earlier, int64(Slack(time.Duration(h.Start-now)*time.Second)/time.Second))
 	sooner := early // how much before its time it may begin
 	if exact && !h.Job.Runs() {
-		sooner = min(early, plan.UntilLook/2)
+		sooner = min(early, stock.UntilLook/2)
 	}
 	noteSlack(c, now, h.Start, h.Start-start)
 	noteSlack(c, now, h.Start, (end-h.End-59)/2)
@@ -437,7 +438,7 @@ func deleteHold(c *state.Core, s *state.Snapshot, name string) {
 		if !refersTo(r, name) {
 			continue
 		}
-		if r.State != slurmctl.Pending || plan.IsExpander(c, r) || c.Work.Keys[sendKey(r.ID)] {
+		if r.State != slurmctl.Pending || slurm.IsExpander(c, r) || c.Work.Keys[sendKey(r.ID)] {
 			return
 		}
 		out = append(out, msg.TakenOut{r.ID, backTo(c, r, name)})

@@ -11,6 +11,7 @@ import (
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/follow"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/msg"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/plan"
+	"github.com/evoslurm/evoslurm/adapter/sidecar/core/slurm"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/state"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/store/row"
 	"github.com/evoslurm/evoslurm/slurmctl"
@@ -116,10 +117,10 @@ func sendIntruders(c *state.Core, s *state.Snapshot) {
 // of several holds, mirror and act correct that, unless it slipped in.
 func isFor(c *state.Core, own state.OwnName, r *slurmctl.Job) bool {
 	j := holder(c, own.Job)
-	if k := c.Owner(r.ID); k != nil && !plan.IsExpander(c, r) {
+	if k := c.Owner(r.ID); k != nil && !slurm.IsExpander(c, r) {
 		return k == j || r.State == slurmctl.Pending || !slippedIn(c, j, own.Step, r)
 	}
-	if plan.IsExpander(c, r) {
+	if slurm.IsExpander(c, r) {
 		name, _ := state.ParseHoldName(r.Name)
 		return name.Job == own.Job && (j == nil || adopt.MayBring(c, r, j))
 	}
@@ -235,7 +236,7 @@ func sendLeft(c *state.Core, s *state.Snapshot) {
 		own, _ := state.ParseHoldName(o.Hold)
 		found, acts := false, o.Job.Busy || o.Job.Touched.After(s.Taken) // its expander may have left the hold in order
 		for i := range s.Jobs {
-			if r := &s.Jobs[i]; leftHold(c, o, r) && !(acts && plan.IsExpander(c, r)) && slippedIn(c, o.Job, own.Step, r) {
+			if r := &s.Jobs[i]; leftHold(c, o, r) && !(acts && slurm.IsExpander(c, r)) && slippedIn(c, o.Job, own.Step, r) {
 				found = true
 				sendAway(c, s, r, o.Hold, own)
 			}
@@ -267,7 +268,7 @@ func cameByOther(c *state.Core, o state.Opening, r *slurmctl.Job) bool {
 	if !known || other.Job == o.Job || len(msg.Without(r.NodeList, other.Nodes)) > 0 || !adopt.MayBring(c, r, other.Job) {
 		return false
 	}
-	return c.Owner(r.ID) == other.Job || plan.IsExpander(c, r) && began(other, r)
+	return c.Owner(r.ID) == other.Job || slurm.IsExpander(c, r) && began(other, r)
 }
 
 // began reports whether a job began while a hold was open.

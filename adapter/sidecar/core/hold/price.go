@@ -9,6 +9,7 @@ import (
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/plan"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/slurm"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/state"
+	"github.com/evoslurm/evoslurm/adapter/sidecar/core/stock"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/store/row"
 )
 
@@ -138,7 +139,7 @@ func wantedNodes(c *state.Core, s *state.Snapshot, keepers []keeper) []bool {
 		count, times := cand.Profile[0].Nodes, 1
 		if cand.Job == nil && cand.Record.ArrayTasks > 1 {
 			count = max(cand.Record.NumNodes, 1)
-			times = min(plan.TasksAtOnce(cand.Record), len(cand.Nodes)/count)
+			times = min(stock.TasksAtOnce(cand.Record), len(cand.Nodes)/count)
 		}
 		open, held := mayOpen[:0], mayHold[:0]
 		for _, n := range cand.Nodes {
@@ -183,7 +184,7 @@ func othersFrom(c *state.Core, s *state.Snapshot) []int64 {
 
 // waitingNow lists the jobs that wait for nodes, the most urgent first: stock jobs, and evolving jobs that are
 // planned for later. Of the latter, and of the stock jobs for each set of nodes that evolving jobs may have, the list
-// has at most stock_jobs, shared as by plan.ShareOut.
+// has at most stock_jobs, shared as by stock.ShareOut.
 func waitingNow(c *state.Core, s *state.Snapshot, now int64) []slurm.Candidate {
 	var list []slurm.Candidate
 	for _, j := range c.Active {
@@ -191,11 +192,11 @@ func waitingNow(c *state.Core, s *state.Snapshot, now int64) []slurm.Candidate {
 			continue
 		}
 		if nodes, err := slurm.Eligible(s, &j.Record, j.GRES); err == nil {
-			list = append(list, slurm.Candidate{Job: j, Record: &j.Record, Nodes: nodes, Profile: j.Profile, Turn: slurm.Turn{plan.TierOf(c, &j.Record, false), j.Priority}})
+			list = append(list, slurm.Candidate{Job: j, Record: &j.Record, Nodes: nodes, Profile: j.Profile, Turn: slurm.Turn{stock.TierOf(c, &j.Record, false), j.Priority}})
 		}
 	}
-	plan.ShareOut(list, c.Config.StockJobs)
-	list = append(list[:min(len(list), c.Config.StockJobs)], plan.StockCandidates(c, s, now, slurm.Turn{}, plan.SetsBeside(c, s, c.Active))...)
-	slices.SortStableFunc(list, plan.MoreUrgent)
+	stock.ShareOut(list, c.Config.StockJobs)
+	list = append(list[:min(len(list), c.Config.StockJobs)], stock.Candidates(c, s, now, slurm.Turn{}, stock.SetsBeside(c, s, c.Active))...)
+	slices.SortStableFunc(list, stock.MoreUrgent)
 	return list
 }

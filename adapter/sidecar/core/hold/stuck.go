@@ -5,6 +5,7 @@ import (
 
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/msg"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/plan"
+	"github.com/evoslurm/evoslurm/adapter/sidecar/core/slurm"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/state"
 	"github.com/evoslurm/evoslurm/slurmctl"
 )
@@ -42,7 +43,7 @@ func takeStuckHolds(c *state.Core, s *state.Snapshot, seen map[string]slurmctl.R
 		if !ours || !c.Facts.UpdatesNeedAccount || len(s.Jobs[i].NodeList) == 0 || s.Jobs[i].Ended() || s.Jobs[i].State == slurmctl.Completing {
 			continue
 		}
-		if own, ours := state.ParseHold(r); ours && (c.Owner(s.Jobs[i].ID) != nil || s.Jobs[i].ID == own.Job || plan.IsExpander(c, &s.Jobs[i])) {
+		if own, ours := state.ParseHold(r); ours && (c.Owner(s.Jobs[i].ID) != nil || s.Jobs[i].ID == own.Job || slurm.IsExpander(c, &s.Jobs[i])) {
 			c.StuckHolds[r.Name] = r
 			delete(seen, r.Name)
 			lengthen(c, r, &s.Jobs[i])

@@ -9,7 +9,7 @@ import (
 
 	"github.com/evoslurm/evoslurm/adapter/internal/config"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/msg"
-	"github.com/evoslurm/evoslurm/adapter/sidecar/core/plan"
+	"github.com/evoslurm/evoslurm/adapter/sidecar/core/slurm"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/state"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/state/statetest"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/store/row"
@@ -172,7 +172,7 @@ func TestIntruders(t *testing.T) {
 		"its expander":                         {slurmctl.Job{ID: 9, UID: 1000, Name: "evo_1_2_1"}, ""},
 		"an expander without the sidecar's":    {slurmctl.Job{ID: 9, UID: 0, User: "root", Name: "evo_1_2_1"}, ""},
 		"another user's, with such a name":     {slurmctl.Job{ID: 9, UID: 2000, Name: "evo_1_2_1"}, "update 9 reservation="},
-		"another user's, with name and mark":   {slurmctl.Job{ID: 9, UID: 2000, Name: "evo_1_2_1", Comment: plan.ExpanderMark}, "update 9 reservation="},
+		"another user's, with name and mark":   {slurmctl.Job{ID: 9, UID: 2000, Name: "evo_1_2_1", Comment: slurm.ExpanderMark}, "update 9 reservation="},
 		"its expander in a step that is not":   {slurmctl.Job{ID: 9, UID: 1000, Name: "evo_1_3_1"}, "update 9 reservation="},
 		"an expander of job 2":                 {slurmctl.Job{ID: 9, UID: 1000, Name: "evo_2_2_1"}, "update 9 reservation="},
 		"a stock job of its own user":          {slurmctl.Job{ID: 9, UID: 1000}, "update 9 reservation="},

@@ -15,6 +15,7 @@ import (
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/refit"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/slurm"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/state"
+	"github.com/evoslurm/evoslurm/adapter/sidecar/core/stock"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/store/row"
 	"github.com/evoslurm/evoslurm/planner/malleable"
 	"github.com/evoslurm/evoslurm/slurmctl"
@@ -155,7 +156,7 @@ func rounded(m *state.Managing, j *state.Job, list []string, nodes int) ([]strin
 func makeWay(m *state.Managing) bool {
 	m.Pressing, m.Waiting = msg.Set{}, nil
 	g := findGivable(m)
-	for _, w := range plan.StockCandidates(m.Core, m.S, m.Second, slurm.Turn{math.MinInt, 0}, plan.SetsBeside(m.Core, m.S, m.Malleable)) {
+	for _, w := range stock.Candidates(m.Core, m.S, m.Second, slurm.Turn{math.MinInt, 0}, stock.SetsBeside(m.Core, m.S, m.Malleable)) {
 		if _, evolves := m.Coming[w.Record.ID]; !evolves { // otherwise it is about to be adopted
 			giveTo(m, g, w)
 		}
@@ -285,7 +286,7 @@ func comingFree(m *state.Managing) msg.Set {
 	for i := range m.S.Jobs {
 		r := &m.S.Jobs[i]
 		gave := m.Owner(r.ID)
-		if r.Ended() || r.State == slurmctl.Completing || gave == nil && plan.IsExpander(m.Core, r) {
+		if r.Ended() || r.State == slurmctl.Completing || gave == nil && slurm.IsExpander(m.Core, r) {
 			continue
 		}
 		for _, name := range r.NodeList {

@@ -21,8 +21,8 @@ import (
 // behind it, with or without a hold.
 
 const (
-	// MostOrdered is how many waiting jobs are considered, MostOfUser how many of one user.
-	MostOrdered, MostOfUser = 400, 40
+	// MostOrdered is how many waiting jobs are considered, stock.MostOfUser how many of one user.
+	MostOrdered = 400
 	// MostHeldUp is how many jobs are remembered.
 	MostHeldUp = 1000
 	// StartPatience is how long a job may wait on nodes that no hold keeps from it. After that, Slurm has

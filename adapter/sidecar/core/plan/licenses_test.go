@@ -10,13 +10,14 @@ import (
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/slurm"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/state"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/state/statetest"
+	"github.com/evoslurm/evoslurm/adapter/sidecar/core/stock"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/store/row"
 	"github.com/evoslurm/evoslurm/slurmctl"
 )
 
 // TestLicenses plans a job that asks for licences beside a job that has some for an hour, on other nodes.
 func TestLicenses(t *testing.T) {
-	stock := func(count, away int) []slurmctl.LicenseStock {
+	foo := func(count, away int) []slurmctl.LicenseStock {
 		return []slurmctl.LicenseStock{{License: slurmctl.License{Name: "foo", Count: count}, Away: away}}
 	}
 	const hour = 3600
@@ -27,51 +28,51 @@ func TestLicenses(t *testing.T) {
 		start     int64 // -1: no plan
 		reason    string
 	}{
-		"it asks for none":    {"", "foo:2", stock(2, 0), nil, 0, ""},
-		"they are free":       {"foo:2", "", stock(2, 0), nil, 0, ""},
-		"enough are free":     {"foo", "foo:1", stock(2, 0), nil, 0, ""},
-		"they are in use":     {"foo:2", "foo:1", stock(2, 0), nil, hour, "1 of 2 foo are free (Licenses), and it asks for 2"},
-		"there are too few":   {"foo:3", "", stock(2, 0), nil, -1, "this cluster has 2: ask for fewer"},
+		"it asks for none":    {"", "foo:2", foo(2, 0), nil, 0, ""},
+		"they are free":       {"foo:2", "", foo(2, 0), nil, 0, ""},
+		"enough are free":     {"foo", "foo:1", foo(2, 0), nil, 0, ""},
+		"they are in use":     {"foo:2", "foo:1", foo(2, 0), nil, hour, "1 of 2 foo are free (Licenses), and it asks for 2"},
+		"there are too few":   {"foo:3", "", foo(2, 0), nil, -1, "this cluster has 2: ask for fewer"},
 		"there are none":      {"foo", "", nil, nil, -1, "this cluster has no licences"},
-		"it cannot be read":   {"foo|bar", "", stock(2, 0), nil, -1, "a choice of licences cannot be planned"},
-		"others have some":    {"foo:2", "", stock(2, 1), nil, -1, "1 are in use outside of this cluster"},
-		"others have enough":  {"foo", "foo", stock(3, 1), nil, 0, ""},
+		"it cannot be read":   {"foo|bar", "", foo(2, 0), nil, -1, "a choice of licences cannot be planned"},
+		"others have some":    {"foo:2", "", foo(2, 1), nil, -1, "1 are in use outside of this cluster"},
+		"others have enough":  {"foo", "foo", foo(3, 1), nil, 0, ""},
 		"spread over parts":   {"foo:2", "foo:2", []slurmctl.LicenseStock{{License: slurmctl.License{Name: "foo", Count: 2}, Spread: true}}, nil, 0, ""},
-		"the other completes": {"foo:2", "foo:1", stock(2, 0), func(_ *statetest.Bench, r *slurmctl.Job, _ *state.Job) { r.State = slurmctl.Completing }, 0, ""},
-		"the other is suspended": {"foo:2", "foo:1", stock(2, 0), func(_ *statetest.Bench, r *slurmctl.Job, _ *state.Job) { r.State = slurmctl.Suspended }, -1,
+		"the other completes": {"foo:2", "foo:1", foo(2, 0), func(_ *statetest.Bench, r *slurmctl.Job, _ *state.Job) { r.State = slurmctl.Completing }, 0, ""},
+		"the other is suspended": {"foo:2", "foo:1", foo(2, 0), func(_ *statetest.Bench, r *slurmctl.Job, _ *state.Job) { r.State = slurmctl.Suspended }, -1,
 			"its licences do not become free"},
-		"reserved in half an hour": {"foo:2", "", stock(2, 0), func(b *statetest.Bench, _ *slurmctl.Job, _ *state.Job) {
+		"reserved in half an hour": {"foo:2", "", foo(2, 0), func(b *statetest.Bench, _ *slurmctl.Job, _ *state.Job) {
 			b.Reserve("theirs", 30*time.Minute, time.Hour, 1, 0)
 			r := b.Seen.Reservations["theirs"]
 			r.Licenses = []slurmctl.License{{Name: "foo", Count: 1}}
 			b.Seen.Reservations["theirs"] = r
 		}, hour + hour/2, ""},
-		"reserved beside it": {"foo", "", stock(2, 0), func(b *statetest.Bench, _ *slurmctl.Job, _ *state.Job) {
+		"reserved beside it": {"foo", "", foo(2, 0), func(b *statetest.Bench, _ *slurmctl.Job, _ *state.Job) {
 			b.Reserve("theirs", 0, time.Hour, 1, 0)
 			r := b.Seen.Reservations["theirs"]
 			r.Licenses = []slurmctl.License{{Name: "foo", Count: 1}}
 			b.Seen.Reservations["theirs"] = r
 		}, 0, ""},
-		"a more urgent stock job waits for them": {"foo:2", "foo:1", stock(2, 0), func(b *statetest.Bench, _ *slurmctl.Job, _ *state.Job) {
+		"a more urgent stock job waits for them": {"foo:2", "foo:1", foo(2, 0), func(b *statetest.Bench, _ *slurmctl.Job, _ *state.Job) {
 			r := b.Stock(3, 9, 1, 10*time.Minute)
 			r.Licenses, r.Reason = "foo:2", "Licenses"
-		}, hour + 600 + UntilLook, "1 of 2 foo are free"},
-		"a more urgent stock job waits elsewhere": {"foo:2", "foo:1", stock(2, 0), func(b *statetest.Bench, _ *slurmctl.Job, _ *state.Job) {
+		}, hour + 600 + stock.UntilLook, "1 of 2 foo are free"},
+		"a more urgent stock job waits elsewhere": {"foo:2", "foo:1", foo(2, 0), func(b *statetest.Bench, _ *slurmctl.Job, _ *state.Job) {
 			b.Partition("other", 5, 6)
 			r := b.Stock(3, 9, 1, 10*time.Minute)
 			r.Licenses, r.Reason, r.Partition = "foo:2", "Licenses", "other"
-		}, hour + 600 + UntilLook, "1 of 2 foo are free"},
-		"a less urgent one waits": {"foo:2", "foo:1", stock(2, 0), func(b *statetest.Bench, _ *slurmctl.Job, _ *state.Job) {
+		}, hour + 600 + stock.UntilLook, "1 of 2 foo are free"},
+		"a less urgent one waits": {"foo:2", "foo:1", foo(2, 0), func(b *statetest.Bench, _ *slurmctl.Job, _ *state.Job) {
 			r := b.Stock(3, 1, 1, 10*time.Minute)
 			r.Licenses, r.Reason = "foo:2", "Licenses"
 		}, hour, "1 of 2 foo are free"},
-		"an evolving job has them until its plan ends": {"foo:2", "", stock(2, 0), func(b *statetest.Bench, _ *slurmctl.Job, _ *state.Job) {
+		"an evolving job has them until its plan ends": {"foo:2", "", foo(2, 0), func(b *statetest.Bench, _ *slurmctl.Job, _ *state.Job) {
 			j := b.Evolving(4, 9, "1@10m", time.Hour)
 			j.Record.Licenses = "foo"
 			b.Plans(j, "0-600 n2")
 			b.Runs(j, "n2")
 		}, 600, "1 of 2 foo are free"},
-		"an evolving job is about to start with them": {"foo:2", "", stock(2, 0), func(b *statetest.Bench, _ *slurmctl.Job, _ *state.Job) {
+		"an evolving job is about to start with them": {"foo:2", "", foo(2, 0), func(b *statetest.Bench, _ *slurmctl.Job, _ *state.Job) {
 			j := b.Evolving(4, 9, "1@10m", time.Hour)
 			j.Record.Licenses, j.State = "foo", row.Starting
 			b.Plans(j, "0-600 n2")

@@ -8,6 +8,7 @@ import (
 
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/state"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/state/statetest"
+	"github.com/evoslurm/evoslurm/adapter/sidecar/core/stock"
 )
 
 // TestPacked checks when evolving jobs start behind stock jobs that share nodes, in minutes, and on which nodes. Jobs are as in TestStarts,
@@ -38,14 +39,14 @@ func TestPacked(t *testing.T) {
 		"longer than before the components":     {jobs: "4x10@n1 4x12@n2 4x30{het=90} 4x30{het=90} E", want: "42 n1"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			b := benchOf(t, c.conf, "", strings.Contains(c.jobs, "gres="))
+			b := statetest.NewShared(t, c.conf, "", strings.Contains(c.jobs, "gres="))
 			b.Config.Mode = "act"
 			var evolving []*state.Job
 			for i, text := range strings.Fields(c.jobs) {
 				if size, is := strings.CutPrefix(text, "E"); is {
 					evolving = append(evolving, b.Evolving(i+1, uint64(999-i), strings.TrimSpace(map[string]string{"": "1", "2": "2"}[size])+"@5m", time.Hour))
 				} else {
-					stockOf(t, b, i+1, text)
+					b.Share(t, i+1, text)
 				}
 			}
 			planAll(b)
@@ -67,16 +68,16 @@ func TestPacked(t *testing.T) {
 
 // TestComponentsOfOneUser checks that one user's heterogeneous jobs do not keep those of others out of the plan.
 func TestComponentsOfOneUser(t *testing.T) {
-	b := benchOf(t, "", "", false)
-	for i := range 2 * MostOfUser {
-		stockOf(t, b, i+1, fmt.Sprintf("1x5{het=%d,uid=7}", 1000+i/2))
+	b := statetest.NewShared(t, "", "", false)
+	for i := range 2 * stock.MostOfUser {
+		b.Share(t, i+1, fmt.Sprintf("1x5{het=%d,uid=7}", 1000+i/2))
 	}
-	stockOf(t, b, 500, "1x5{het=500,uid=8}")
+	b.Share(t, 500, "1x5{het=500,uid=8}")
 	of := map[uint32]int{}
 	for _, cand := range Candidates(b.Core, b.Seen, b.Now.Unix()) {
 		of[cand.Record.UID]++
 	}
-	if of[7] != MostOfUser || of[8] != 1 {
+	if of[7] != stock.MostOfUser || of[8] != 1 {
 		t.Errorf("components by user %v", of)
 	}
 }

@@ -1,7 +1,6 @@
 package plan
 
 import (
-	"cmp"
 	"math"
 	"slices"
 	"strconv"
@@ -10,6 +9,7 @@ import (
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/msg"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/slurm"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/state"
+	"github.com/evoslurm/evoslurm/adapter/sidecar/core/stock"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/store/row"
 	"github.com/evoslurm/evoslurm/planner"
 	"github.com/evoslurm/evoslurm/slurmctl"
@@ -47,23 +47,23 @@ func Candidates(c *state.Core, s *state.Snapshot, now int64) []slurm.Candidate {
 		cand.Exceeds = exceeds[j.UID]
 		list = append(list, cand)
 	}
-	slices.SortStableFunc(list, MoreUrgent) // an array's next tasks are its first ones
+	slices.SortStableFunc(list, stock.MoreUrgent) // an array's next tasks are its first ones
 	list = slices.DeleteFunc(list, func(cand slurm.Candidate) bool { return throttled(c, cand.Job, under) })
 	for _, cand := range list {
 		if cand.Turn.Compare(lowest) < 0 {
 			lowest = cand.Turn
 		}
 	}
-	var sets *Sets
+	var sets *stock.Sets
 	if !c.Config.Observes() {
-		sets = SetsOf(s, list)
+		sets = stock.SetsOf(s, list)
 	} else {
 		lowest = slurm.Turn{Tier: math.MinInt} // all stock jobs are predicted
 	}
 	if len(list) > 0 || sets == nil {
-		list = append(list, slices.Concat(StockCandidates(c, s, now, lowest, sets), components(c, s, now, lowest, sets))...)
+		list = append(list, slices.Concat(stock.Candidates(c, s, now, lowest, sets), stock.Components(c, s, now, lowest, sets))...)
 	}
-	slices.SortStableFunc(list, MoreUrgent)
+	slices.SortStableFunc(list, stock.MoreUrgent)
 	list = inTurns(c, withinShares(c, withoutHeldUp(c, Behind(list))), now)
 	admit(c, s, list, now)
 	aim(c, list, now)
@@ -143,7 +143,7 @@ func candidateOf(c *state.Core, s *state.Snapshot, j *state.Job, now int64, unre
 		j.WaitsFor(state.Because(state.WhyLicensesUnread))
 		return slurm.Candidate{}, false // it keeps its plan
 	}
-	cand := slurm.Candidate{Job: j, Earliest: now, Licenses: licenses, Record: &j.Record, Turn: slurm.Turn{TierOf(c, &j.Record, false), j.Priority}, Nodes: nodes, Choices: choices,
+	cand := slurm.Candidate{Job: j, Earliest: now, Licenses: licenses, Record: &j.Record, Turn: slurm.Turn{stock.TierOf(c, &j.Record, false), j.Priority}, Nodes: nodes, Choices: choices,
 		Profile: j.Profile, Rank: slurm.RankOf(c, &j.Record)}
 	if mayChoose(j) {
 		if cand.Molds, err = alternatives(c, j); err != nil {
@@ -152,7 +152,7 @@ func candidateOf(c *state.Core, s *state.Snapshot, j *state.Job, now int64, unre
 		}
 		cand.Profile = j.Moldable.Alternatives[cand.Molds[0]]
 	}
-	if unread.Record != nil && len(j.Plan) == 0 && JustSubmitted(c, s, cand.Record) && MoreUrgent(unread, unaged(c, cand.Record)) < 0 {
+	if unread.Record != nil && len(j.Plan) == 0 && JustSubmitted(c, s, cand.Record) && stock.MoreUrgent(unread, unaged(c, cand.Record)) < 0 {
 		j.WaitsFor(state.Reason{Kind: state.WhyEarlierUnread, Job: uint32(unread.Record.ID)})
 		return slurm.Candidate{}, false
 	}
@@ -171,7 +171,7 @@ func firstUnread(c *state.Core, s *state.Snapshot) (first slurm.Candidate) {
 		if r == nil || !JustSubmitted(c, s, r) || !IsComing(c, id) {
 			continue
 		}
-		if cand := unaged(c, r); first.Record == nil || MoreUrgent(cand, first) < 0 {
+		if cand := unaged(c, r); first.Record == nil || stock.MoreUrgent(cand, first) < 0 {
 			first = cand
 		}
 	}
@@ -180,7 +180,7 @@ func firstUnread(c *state.Core, s *state.Snapshot) (first slurm.Candidate) {
 
 // unaged returns a job with the turn that Slurm gives it: a job that was just submitted has no age to count.
 func unaged(c *state.Core, r *slurmctl.Job) slurm.Candidate {
-	return slurm.Candidate{Record: r, Turn: slurm.Turn{TierOf(c, r, false), r.Priority}}
+	return slurm.Candidate{Record: r, Turn: slurm.Turn{stock.TierOf(c, r, false), r.Priority}}
 }
 
 // justNow is the age up to which a job counts as just submitted.
@@ -215,81 +215,6 @@ func Behind(list []slurm.Candidate) []slurm.Candidate {
 	}
 	return list
 }
-
-// urgency holds what orders candidates as Slurm does: their turn, then submission, tasks of an array by their numbers.
-type urgency struct {
-	turn       slurm.Turn
-	since      time.Time
-	submission slurmctl.JobID
-	task       int64 // -1: it is none
-	id         slurmctl.JobID
-	at         int // in a list
-}
-
-func urgencyOf(cand *slurm.Candidate) urgency {
-	u := urgency{cand.Turn, cand.Record.SubmitTime, cand.Record.ID, -1, cand.Record.ID, 0}
-	if task, is := cand.Record.Task(); is {
-		u.submission, u.task = cand.Record.ArrayJobID, int64(task)
-	}
-	return u
-}
-
-func (u urgency) compare(other urgency) int {
-	return cmp.Or(other.turn.Compare(u.turn), u.since.Compare(other.since), cmp.Compare(u.submission, other.submission),
-		cmp.Compare(u.task, other.task), cmp.Compare(u.id, other.id), cmp.Compare(u.at, other.at))
-}
-
-// MoreUrgent orders candidates as Slurm does.
-func MoreUrgent(a, b slurm.Candidate) int { return urgencyOf(&a).compare(urgencyOf(&b)) }
-
-// sortByUrgency puts the most urgent of many candidates first. These are large, so it sorts what orders them.
-func sortByUrgency(list []slurm.Candidate) {
-	order := make([]urgency, len(list))
-	for i := range list {
-		order[i] = urgencyOf(&list[i])
-		order[i].at = i
-	}
-	slices.SortFunc(order, urgency.compare)
-	sorted := make([]slurm.Candidate, len(list))
-	for i, u := range order {
-		sorted[i] = list[u.at]
-	}
-	copy(list, sorted)
-}
-
-// fewest returns the length of the shortest choice, or of all nodes if there is no choice.
-func fewest(nodes []int, choices [][]int) int {
-	least := len(nodes)
-	for _, one := range choices { // each is a part of the nodes
-		least = min(least, len(one))
-	}
-	return least
-}
-
-// ShareOut sorts a list before it is cut to `most` jobs: the most urgent first. If the list is longer, it puts the
-// jobs of a user after the first MostOfUser behind all others. So one user's jobs cannot push out all other jobs.
-func ShareOut(list []slurm.Candidate, most int) {
-	sortByUrgency(list)
-	if len(list) <= most {
-		return
-	}
-	of, beyond := map[uint32]int{}, make([]slurm.Candidate, 0, len(list))
-	first := list[:0]
-	for _, cand := range list {
-		if of[cand.Record.UID]++; of[cand.Record.UID] > MostOfUser {
-			beyond = append(beyond, cand)
-		} else {
-			first = append(first, cand)
-		}
-	}
-	copy(list[len(first):], beyond)
-}
-
-// UntilLook is how many seconds later than planned Slurm may start a stock job. It does so when it next looks
-// at its queue, with a plan and holds that are a few seconds old by then. If the plan had the next job begin
-// right where the stock job would end, that job's hold would keep the stock job from starting, and would move
-// on without end.
-const UntilLook = 30
 
 // NotEligible returns why Slurm does not consider a pending job at present, or "".
 func NotEligible(r *slurmctl.Job) string {

@@ -12,6 +12,7 @@ import (
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/slurm"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/state"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/state/statetest"
+	"github.com/evoslurm/evoslurm/adapter/sidecar/core/stock"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/store/row"
 	"github.com/evoslurm/evoslurm/slurmctl"
 )
@@ -165,7 +166,7 @@ func TestStockCandidates(t *testing.T) {
 				c.change(b, r)
 			}
 			got := ""
-			for _, cand := range StockCandidates(b.Core, b.Seen, b.Now.Unix(), slurm.Turn{Tier: TierOf(b.Core, &j.Record, false), Priority: 50}, nil) {
+			for _, cand := range stock.Candidates(b.Core, b.Seen, b.Now.Unix(), slurm.Turn{Tier: stock.TierOf(b.Core, &j.Record, false), Priority: 50}, nil) {
 				if cand.Record.ID == 9 {
 					got = fmt.Sprintf("%d nodes for %d s", cand.Profile[0].Nodes, cand.Profile[0].Duration)
 				}
@@ -240,17 +241,17 @@ func busyB(b *statetest.Bench, _ *slurmctl.Job) { b.StockRuns(8, "n[4-6]", 20*ti
 
 // TestShareOut checks that a list that is cut has a share for each user, and that a shorter list is only sorted.
 func TestShareOut(t *testing.T) {
-	for most, want := range map[int]string{MostOfUser + 1: "1000 ×40, 2000 ×1", MostOfUser + 4: "1000 ×42, 2000 ×2", 2 * MostOfUser: "1000 ×60, 2000 ×2"} {
+	for most, want := range map[int]string{stock.MostOfUser + 1: "1000 ×40, 2000 ×1", stock.MostOfUser + 4: "1000 ×42, 2000 ×2", 2 * stock.MostOfUser: "1000 ×60, 2000 ×2"} {
 		b := statetest.New(t, 4)
 		b.Config.StockJobs = most
 		for i := range 62 {
 			b.Stock(i+1, uint64(100-i), 1, time.Hour).UID = map[bool]uint32{true: 1000, false: 2000}[i < 60]
 		}
-		list, of := StockCandidates(b.Core, b.Seen, b.Now.Unix(), slurm.Turn{}, nil), map[uint32]int{}
+		list, of := stock.Candidates(b.Core, b.Seen, b.Now.Unix(), slurm.Turn{}, nil), map[uint32]int{}
 		for _, cand := range list {
 			of[cand.Record.UID]++
 		}
-		if got := fmt.Sprintf("1000 ×%d, 2000 ×%d", of[1000], of[2000]); got != want || !slices.IsSortedFunc(list, MoreUrgent) {
+		if got := fmt.Sprintf("1000 ×%d, 2000 ×%d", of[1000], of[2000]); got != want || !slices.IsSortedFunc(list, stock.MoreUrgent) {
 			t.Errorf("of %d jobs: %s, want %s, the most urgent first", most, got, want)
 		}
 	}
@@ -267,7 +268,7 @@ func TestIsExpander(t *testing.T) {
 		"beyond the plan":                  {slurmctl.Job{UID: 1000, Name: "evo_1_0_1"}, true},
 		"a step that the job has not":      {slurmctl.Job{UID: 1000, Name: "evo_1_3_1"}, false},
 		"another user's":                   {slurmctl.Job{UID: 2000, Name: "evo_1_2_1"}, false},
-		"another user's, with the mark":    {slurmctl.Job{UID: 2000, Name: "evo_1_2_1", Comment: ExpanderMark}, true}, // see MayBring
+		"another user's, with the mark":    {slurmctl.Job{UID: 2000, Name: "evo_1_2_1", Comment: slurm.ExpanderMark}, true}, // see MayBring
 		"the sidecar's own":                {slurmctl.Job{User: "root", Name: "evo_1_2_1"}, true},
 		"the sidecar's, with no such name": {slurmctl.Job{User: "root", Name: "backup"}, false},
 		"of a job that has ended":          {slurmctl.Job{UID: 1000, Name: "evo_7_2_1", SubmitTime: statetest.Start}, true},
@@ -279,7 +280,7 @@ func TestIsExpander(t *testing.T) {
 		b := statetest.New(t, 2)
 		b.Evolving(1, 1, "1@1m,2@1m", time.Hour)
 		b.Known[7] = row.Known{UID: 1000, Steps: 2, Submitted: statetest.Start}
-		if got := IsExpander(b.Core, &c.r); got != c.want {
+		if got := slurm.IsExpander(b.Core, &c.r); got != c.want {
 			t.Errorf("%s: %v", name, got)
 		}
 	}
@@ -292,12 +293,12 @@ func TestTasksInOrder(t *testing.T) {
 		return slurm.Candidate{Record: &slurmctl.Job{ID: id, ArrayJobID: array, ArrayTasks: 1, Display: display}}
 	}
 	list := []slurm.Candidate{one(9, 9, "9"), one(1, 1, "1_4"), one(8, 1, "1_2"), one(3, 3, "3"), one(6, 1, "1_3")}
-	sortByUrgency(list)
+	stock.SortByUrgency(list)
 	var got []string
 	for _, c := range list {
 		got = append(got, c.Record.Display)
 	}
-	if want := "1_2 1_3 1_4 3 9"; strings.Join(got, " ") != want || !slices.IsSortedFunc(list, MoreUrgent) {
+	if want := "1_2 1_3 1_4 3 9"; strings.Join(got, " ") != want || !slices.IsSortedFunc(list, stock.MoreUrgent) {
 		t.Errorf("%v, want %s", got, want)
 	}
 }

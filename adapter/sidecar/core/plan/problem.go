@@ -4,6 +4,7 @@ import (
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/msg"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/slurm"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/state"
+	"github.com/evoslurm/evoslurm/adapter/sidecar/core/stock"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/store/row"
 	"github.com/evoslurm/evoslurm/planner"
 )
@@ -11,9 +12,9 @@ import (
 // ProblemOf returns the problem of a list, with what is certain.
 func ProblemOf(c *state.Core, s *state.Snapshot, o *msg.Occupancy, list []slurm.Candidate) *msg.Problem {
 	now := s.Taken.Unix()
-	slurm.AddLicenses(c, o, s, licensesOf(list))
+	slurm.AddLicenses(c, o, s, stock.LicensesOf(list))
 	if !c.Config.Observes() {
-		list = Packed(c, s, o, list)
+		list = stock.Packed(c, s, o, list)
 	}
 	p := &msg.Problem{Jobs: len(list) + len(c.Active), Skew: c.Skew, Margin: slurm.Margin(c), Expand: c.Config.ExpandLimit, Occupied: o, Peaks: peaks(c, s, now), Names: make([]string, len(s.Nodes))}
 	for i, n := range s.Nodes {
@@ -30,7 +31,7 @@ func ProblemOf(c *state.Core, s *state.Snapshot, o *msg.Occupancy, list []slurm.
 		p.Steps += len(j.Plan)
 	}
 	if c.Config.Observes() && o.Preemption == nil {
-		p.Stock = Starts(c, s, o, list)
+		p.Stock = stock.Starts(c, s, o, list)
 		return p
 	}
 	kinds := slurm.Kinds(c, s)

@@ -5,7 +5,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/msg"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/state/statetest"
@@ -53,72 +52,14 @@ func TestStarts(t *testing.T) {
 		"two heterogeneous jobs":             {jobs: "1x5{het=90} 1x5{het=91} 4x5{het=90} 4x5{het=91}", want: "0 5 0 5"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			b := benchOf(t, c.conf, c.partition, strings.Contains(c.jobs, "gres="))
+			b := statetest.NewShared(t, c.conf, c.partition, strings.Contains(c.jobs, "gres="))
 			for i, text := range strings.Fields(c.jobs) {
-				stockOf(t, b, i+1, text)
+				b.Share(t, i+1, text)
 			}
 			if got := startsOf(b); got != c.want {
 				t.Errorf("starts %q, want %q", got, c.want)
 			}
 		})
-	}
-}
-
-func benchOf(t *testing.T, conf, partition string, gpus bool) *statetest.Bench {
-	b := statetest.New(t, 2)
-	b.Config.Mode, b.Config.Margin, b.Config.StockJobs = "observe", 0, 100
-	b.SlurmConfig.Values = map[string]string{"SelectType": "select/cons_tres", "SelectTypeParameters": conf}
-	if conf == "linear" {
-		b.SlurmConfig.Values["SelectType"] = "select/linear"
-	}
-	b.Rules.Limits = slurmctl.ParseLimits(b.SlurmConfig, slurmctl.LimitsText{Partitions: "PartitionName=main Nodes=n[1-2] " + partition + "\n"})
-	b.Seen.Nodes[0].Features, b.Seen.Nodes[1].Features = []string{"a"}, []string{"b"}
-	if gpus {
-		b.Seen.Nodes[1].GRES = "gpu:a:3(S:0),gpu:b:1"
-	}
-	return b
-}
-
-// stockOf adds a job of a table.
-func stockOf(t *testing.T, b *statetest.Bench, id int, text string) {
-	text, more, _ := strings.Cut(strings.TrimSuffix(text, "}"), "{")
-	text, node, runs := strings.Cut(text, "@")
-	var cpus, minutes int
-	if _, err := fmt.Sscanf(text, "%dx%d", &cpus, &minutes); err != nil {
-		t.Fatal(err)
-	}
-	r := b.Stock(id, uint64(1000-id), 1, time.Duration(minutes)*time.Minute)
-	if runs {
-		b.Seen.Jobs = b.Seen.Jobs[:len(b.Seen.Jobs)-1]
-		r = b.StockRuns(id, node, time.Duration(minutes)*time.Minute)
-	}
-	r.NumCPUs, r.Exclusive, r.ArrayJobID = cpus, false, r.ID
-	for option := range strings.SplitSeq(more, ",") {
-		name, value, _ := strings.Cut(option, "=")
-		n := 0
-		_, _ = fmt.Sscan(value, &n) // of a number
-		switch name {
-		case "whole":
-			r.Exclusive = true
-		case "feat":
-			r.Features = value
-		case "het":
-			r.Heterogenous, r.Display = true, fmt.Sprintf("%d+%d", n, id)
-		case "held":
-			r.Priority, r.Reason = 0, "JobHeldUser"
-		case "nodes":
-			r.NumNodes = n
-		case "mem":
-			r.MinMemory = int64(n)
-		case "gres":
-			r.TRESPer = "gres:" + strings.ReplaceAll(value, "+", ",gres:")
-		case "uid":
-			r.UID = uint32(n)
-		case "tasks":
-			r.ArrayTasks = n
-		case "limit":
-			r.ArrayLimit = n
-		}
 	}
 }
 
@@ -140,46 +81,4 @@ func startsOf(b *statetest.Bench) string {
 		all = append(all, fmt.Sprint((p.Stock[at].Start-b.Now.Unix())/60))
 	}
 	return strings.Join(all, " ")
-}
-
-// TestStartsAround checks that no start is predicted on a node that is down, nor before a reservation that begins too soon. Nodes of a low
-// weight come first.
-func TestStartsAround(t *testing.T) {
-	b := benchOf(t, "", "", false)
-	b.Seen.Nodes[0].State = "down"
-	stockOf(t, b, 1, "1x10")
-	stockOf(t, b, 2, "1x5")
-	o := msg.NewOccupancy(2, b.Now.Unix())
-	o.Reserve(1, b.Now.Unix()+7*60, b.Now.Unix()+30*60, "course")
-	list := Candidates(b.Core, b.Seen, b.Now.Unix())
-	if got := Starts(b.Core, b.Seen, o, list); got[0].Start != b.Now.Unix()+30*60 || got[1].Start != b.Now.Unix() {
-		t.Errorf("starts %+v from %d on", got, b.Now.Unix())
-	}
-	b.Seen.Nodes[0].State, b.Seen.Nodes[0].Weight = "idle", 2
-	h := newShares(b.Core, b.Seen, msg.NewOccupancy(2, b.Now.Unix()))
-	if _, on := h.placeOn([]int{0, 1}, 1, b.Now.Unix(), 60, h.shareOf(list[0].Record)); !slices.Equal(on, []int{1}) {
-		t.Errorf("on %v", on)
-	}
-}
-
-// TestStartsBounded checks that work on what users ask for is bounded.
-func TestStartsBounded(t *testing.T) {
-	b := benchOf(t, "", "", false)
-	for i := range 40 {
-		stockOf(t, b, i+1, "1x10{tasks=2000000000}")
-	}
-	h := newShares(b.Core, b.Seen, msg.NewOccupancy(2, b.Now.Unix()))
-	list := Candidates(b.Core, b.Seen, b.Now.Unix())
-	for i := range list {
-		h.start(&list[i], map[slurmctl.JobID][]int64{})
-	}
-	for n, stretches := range h.nodes {
-		if len(stretches) > 40*mostTasks+2 {
-			t.Errorf("node %d has %d stretches", n, len(stretches))
-		}
-	}
-	h.looks = mostLooks
-	if start, _ := h.placeOn(list[0].Nodes, 1, 0, 60, h.shareOf(list[0].Record)); start < 1<<40 {
-		t.Error("it looks further")
-	}
 }

@@ -11,18 +11,6 @@ import (
 	"github.com/evoslurm/evoslurm/slurmctl"
 )
 
-// TierOf returns the highest or the lowest tier of a pending job's partitions. An evolving job must not
-// overtake other jobs in any of them.
-func TierOf(c *state.Core, r *slurmctl.Job, highest bool) int {
-	tier, first := 0, true
-	for name := range strings.SplitSeq(r.Partition, ",") {
-		if t := c.Rules.Limits.Tier(name); first || (t > tier) == highest {
-			tier, first = t, false
-		}
-	}
-	return tier
-}
-
 // overAccrual returns the queued jobs whose age does not count, because Slurm bounds how many jobs may age at
 // once (MaxJobsAccrue, …). Jobs that were submitted first age first, including stock jobs. The age of the
 // others starts to count later. O(pending jobs) if there is such a bound.
@@ -73,7 +61,7 @@ func waitingJobs(c *state.Core, s *state.Snapshot) (all []waitingJob) {
 		}
 	}
 	for i := range s.Jobs {
-		if r := &s.Jobs[i]; r.State == slurmctl.Pending && c.Owner(r.ID) == nil && !IsExpander(c, r) && slurm.Queues(r) {
+		if r := &s.Jobs[i]; r.State == slurmctl.Pending && c.Owner(r.ID) == nil && !slurm.IsExpander(c, r) && slurm.Queues(r) {
 			all = append(all, waitingJob{r, nil})
 		}
 	}

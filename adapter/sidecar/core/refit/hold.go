@@ -9,6 +9,7 @@ import (
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/plan"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/slurm"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/state"
+	"github.com/evoslurm/evoslurm/adapter/sidecar/core/stock"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/store/row"
 )
 
@@ -29,7 +30,7 @@ func addKeptFor(c *state.Core, o *msg.Occupancy, s *state.Snapshot, freed bool) 
 		for _, name := range h.Nodes {
 			if n, ok := s.Index[name]; ok {
 				from := c.Until(now, h.From)
-				o.Add(n, from, h.End+from-h.From+plan.UntilLook)
+				o.Add(n, from, h.End+from-h.From+stock.UntilLook)
 			}
 		}
 	}

@@ -85,7 +85,7 @@ func addStock(c *state.Core, o *msg.Occupancy, s *state.Snapshot) {
 func merged(c *state.Core, r *slurmctl.Job) bool {
 	own, ours := state.ParseHoldName(r.Name)
 	j := c.ByID[own.Job]
-	return ours && j != nil && j.Runs() && j.Mode.CarriesNodes && plan.IsExpander(c, r) && adopt.MayBring(c, r, j) && len(msg.Without(r.NodeList, j.Nodes())) == 0
+	return ours && j != nil && j.Runs() && j.Mode.CarriesNodes && slurm.IsExpander(c, r) && adopt.MayBring(c, r, j) && len(msg.Without(r.NodeList, j.Nodes())) == 0
 }
 
 // AddPromises adds the nodes that a job has and will have, each until the margin after its planned release.

@@ -6,6 +6,7 @@ import (
 	"github.com/evoslurm/evoslurm/adapter/job/request"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/adopt"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/plan"
+	"github.com/evoslurm/evoslurm/adapter/sidecar/core/slurm"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/state"
 	"github.com/evoslurm/evoslurm/slurmctl"
 )
@@ -13,7 +14,7 @@ import (
 // Outlived reports whether a Slurm job is an expander whose base job has ended or does not
 // want it.
 func Outlived(c *state.Core, s *state.Snapshot, r *slurmctl.Job) bool {
-	if c.Config.Observes() || r.State == slurmctl.Completing || r.Ended() || !plan.IsExpander(c, r) {
+	if c.Config.Observes() || r.State == slurmctl.Completing || r.Ended() || !slurm.IsExpander(c, r) {
 		return false
 	}
 	own, _ := state.ParseHoldName(r.Name)
@@ -29,7 +30,7 @@ func Outlived(c *state.Core, s *state.Snapshot, r *slurmctl.Job) bool {
 	if j := c.ByID[own.Job]; j != nil && awaits(c, s, j, r, own) {
 		return false
 	}
-	return plan.IsSelf(c, r) || sameUser(c, s, r, own.Job)
+	return slurm.IsSelf(c, r) || sameUser(c, s, r, own.Job)
 }
 
 // awaits reports whether a known base job may still use an expander.

@@ -9,6 +9,7 @@ import (
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/plan"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/slurm"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/state"
+	"github.com/evoslurm/evoslurm/adapter/sidecar/core/stock"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/store/row"
 	"github.com/evoslurm/evoslurm/planner"
 	"github.com/evoslurm/evoslurm/slurmctl"
@@ -106,10 +107,10 @@ func (w *Placed) keep(c *state.Core, s *state.Snapshot, o *msg.Occupancy) {
 func waiting(c *state.Core, s *state.Snapshot, j *state.Job) []slurm.Candidate {
 	queued := queuedAsPlanned(c, s)
 	nodes, choices, _ := slurm.PlacesOf(c, s, j)
-	sets := plan.SetsOf(s, append(queued[:len(queued):len(queued)], slurm.Candidate{Record: &j.Record, Nodes: nodes, Choices: choices}))
-	list := append(queued, plan.StockCandidates(c, s, s.Taken.Unix(), slurm.Turn{plan.TierOf(c, &j.Record, false), j.Priority}, sets)...)
-	slices.SortStableFunc(list, plan.MoreUrgent)
-	return plan.Packed(c, s, Occupied(c, s, s.Taken.Unix(), nil), list)
+	sets := stock.SetsOf(s, append(queued[:len(queued):len(queued)], slurm.Candidate{Record: &j.Record, Nodes: nodes, Choices: choices}))
+	list := append(queued, stock.Candidates(c, s, s.Taken.Unix(), slurm.Turn{stock.TierOf(c, &j.Record, false), j.Priority}, sets)...)
+	slices.SortStableFunc(list, stock.MoreUrgent)
+	return stock.Packed(c, s, Occupied(c, s, s.Taken.Unix(), nil), list)
 }
 
 // placeAll plans waiting jobs in their order, each as early as possible, and hands each one to take.
@@ -174,7 +175,7 @@ func queuedAsPlanned(c *state.Core, s *state.Snapshot) (list []slurm.Candidate) 
 		if err != nil {
 			continue
 		}
-		cand := slurm.Candidate{Job: j, Record: &j.Record, Turn: slurm.Turn{plan.TierOf(c, &j.Record, false), j.Priority}, Nodes: nodes, Choices: choices,
+		cand := slurm.Candidate{Job: j, Record: &j.Record, Turn: slurm.Turn{stock.TierOf(c, &j.Record, false), j.Priority}, Nodes: nodes, Choices: choices,
 			Profile: j.Profile, Earliest: j.Plan[0].Start, Rank: slurm.RankOf(c, &j.Record)}
 		list = append(list, cand.Chosen(s))
 	}

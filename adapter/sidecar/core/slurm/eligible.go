@@ -104,38 +104,35 @@ func findEligible(s *state.Snapshot, r *slurmctl.Job, gres []slurmctl.GRES) stat
 	if err != nil { // the nodes are for StockPlaces
 		constraint, _ = slurmctl.LooseConstraint(r.Features)
 	}
+	nodes := inBlocks(s, suitable(s, r, gres, constraint))
+	choices := alternatives(s, nodes, constraint.Alternatives())
+	if s.Fabric != nil {
+		nodes, choices = onFabrics(s, nodes, choices)
+	}
+	return state.Eligibility{Nodes: nodes, Choices: choices, Err: err}
+}
+
+// suitable returns the nodes with what a job wants, of its partitions or of the site's reservation that it asks for.
+func suitable(s *state.Snapshot, r *slurmctl.Job, gres []slurmctl.GRES, constraint slurmctl.Constraint) (nodes []int) {
 	excluded, wanted := msg.SetOf(r.ExcNodes), msg.SetOf(r.ReqNodes)
 	member := members(s, r.Partition)
 	if own := state.OwnReservation(r.Reservation); own != "" {
 		keepIn(s, member, s.Reservations[own].Nodes)
 	}
 	hasGRES := map[string]bool{} // by the text that sinfo shows for a node
-	var nodes []int
 	for i, n := range s.Nodes {
 		if !member[i] || excluded[n.Name] || len(wanted) > 0 && !wanted[n.Name] || !constraint.Met(n.Features) || tooSmall(&n, r) {
 			continue
 		}
-		if len(gres) > 0 {
-			if _, known := hasGRES[n.GRES]; !known {
-				of, err := slurmctl.ParseGRES(n.GRES)
-				hasGRES[n.GRES] = err == nil && slurmctl.HasGRES(of, gres)
-			}
-			if !hasGRES[n.GRES] {
-				continue
-			}
+		if _, known := hasGRES[n.GRES]; !known && len(gres) > 0 {
+			of, err := slurmctl.ParseGRES(n.GRES)
+			hasGRES[n.GRES] = err == nil && slurmctl.HasGRES(of, gres)
 		}
-		nodes = append(nodes, i)
+		if len(gres) == 0 || hasGRES[n.GRES] {
+			nodes = append(nodes, i)
+		}
 	}
-	nodes = inBlocks(s, nodes)
-	choices := alternatives(s, nodes, constraint.Alternatives())
-	if s.Fabric == nil {
-		return state.Eligibility{Nodes: nodes, Choices: choices, Err: err}
-	}
-	if choices == nil {
-		choices = [][]int{nodes}
-	}
-	choices = onFabrics(s, choices)
-	return state.Eligibility{Nodes: union(choices), Choices: choices, Err: err}
+	return nodes
 }
 
 // alternatives returns the nodes with each of some features, in the order of the features; nil if there are none. It leaves out

@@ -148,11 +148,16 @@ func fabricOf(c *state.Core, s *state.Snapshot) []int {
 	return of
 }
 
-// onFabrics splits each list of nodes by fabrics, the largest parts first, and leaves out nodes without one.
-func onFabrics(s *state.Snapshot, lists [][]int) (all [][]int) {
-	for _, nodes := range lists {
+// onFabrics splits some nodes, or each choice of them, by fabrics, the largest parts first, and leaves out nodes without one. It
+// returns all that remain, too.
+func onFabrics(s *state.Snapshot, nodes []int, choices [][]int) ([]int, [][]int) {
+	if choices == nil {
+		choices = [][]int{nodes}
+	}
+	var all [][]int
+	for _, one := range choices {
 		parts := map[int][]int{}
-		for _, n := range nodes {
+		for _, n := range one {
 			if f := s.Fabric[n]; f >= 0 {
 				parts[f] = append(parts[f], n)
 			}
@@ -160,7 +165,8 @@ func onFabrics(s *state.Snapshot, lists [][]int) (all [][]int) {
 		all = append(all, slices.Collect(maps.Values(parts))...)
 	}
 	slices.SortFunc(all, func(a, b []int) int { return cmp.Or(cmp.Compare(len(b), len(a)), slices.Compare(a, b)) })
-	return all[:min(len(all), mostChoices)]
+	all = all[:min(len(all), mostChoices)]
+	return union(all), all
 }
 
 // FirstPart returns the nodes of a growth that one job can bring: all, or on a site with blocks those of the block that has

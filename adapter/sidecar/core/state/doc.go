@@ -1,3 +1,3 @@
-// Package state holds what the core knows, with the verbs that change it, tasks without an outcome, and the table
-// of drive modes. It decides nothing.
+// Package state holds what the core knows, with the verbs that change it, and tasks without an outcome. It
+// decides nothing.
 package state

@@ -1,6 +1,10 @@
 package state
 
-import "time"
+import (
+	"time"
+
+	"github.com/evoslurm/evoslurm/adapter/sidecar/core/msg"
+)
 
 // PollsCompared is how many polls in a row must be expensive before the loop spaces them.
 const PollsCompared = 4
@@ -23,6 +27,6 @@ type Pace struct {
 	NodesAt  time.Time                    // when the last such poll was made
 	Waiting  time.Duration                // how long something has waited for nodes; below 0: nothing waits
 	Growing  bool                         // a running job waits for nodes to grow
-	FarHolds allowance
-	Mirror   allowance
+	FarHolds msg.Allowance
+	Mirror   msg.Allowance
 }

@@ -9,7 +9,7 @@ import (
 )
 
 // Kind is the reason for a task, and determines what follows from its outcome. Each kind has one settle
-// function, in the file that asks; the table is settleBy in work.go.
+// function, in the file that asks; the table is settleBy in core.go.
 type Kind uint8
 
 // The kinds, by the file that asks.

@@ -2,6 +2,7 @@ package state
 
 import (
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/msg"
@@ -165,10 +166,8 @@ func (c *Core) JobOf(p *Pending) *Job {
 		return nil
 	}
 	for _, jobs := range [][]*Job{c.Active, c.Ended} {
-		for _, j := range jobs {
-			if j.ID == p.Job {
-				return j
-			}
+		if i := slices.IndexFunc(jobs, func(j *Job) bool { return j.ID == p.Job }); i >= 0 {
+			return jobs[i]
 		}
 	}
 	return nil
@@ -282,9 +281,9 @@ func (c *Core) Do(j *Job, action, detail string, kind Kind, do msg.Command, args
 
 // Chore starts a task that can wait: one at a time, and not while slurmctld would let it wait
 // (ErrBackfilling). It reports false if the task cannot begin yet.
-func (c *Core) Chore(from *allowance, j *Job, kind Kind, do msg.Command, args Args) bool {
+func (c *Core) Chore(from *msg.Allowance, j *Job, kind Kind, do msg.Command, args Args) bool {
 	w := &c.Work
-	if w.Chore || !w.RoomForHolds() || !c.Due(c.Now, w.nextChore(c.Pace.Gated)) || !from.take(c.Now, c.Config.Slurm.Share) {
+	if w.Chore || !w.RoomForHolds() || !c.Due(c.Now, w.nextChore(c.Pace.Gated)) || !from.Take(c.Now, c.Config.Slurm.Share) {
 		c.Quiet.PutOff = true
 		return false
 	}
@@ -302,34 +301,4 @@ func (w *work) nextChore(gated bool) time.Time {
 		return w.Chored
 	}
 	return w.Chored.Add(chorePause)
-}
-
-// allowance bounds how often chores use slurmctld, and lets some of them through at once.
-type allowance struct {
-	Left float64
-	At   time.Time
-}
-
-const (
-	// choresAtFullShare is how many far holds or mirrored starts a share of 1 allows in a second. It is a rate, not
-	// what one costs on some machine: each makes Slurm's backfill scheduler start over where it yields, which it
-	// does every 2 s. With the default share of 0.01, one comes in 4 s, so that every other yield goes on.
-	choresAtFullShare = 25
-	// choresSaved is how many chores may come at once after a quiet time.
-	choresSaved = 50
-)
-
-// take uses one unit of the allowance, if one is left. The share of slurmctld's time decides how fast units come back.
-func (a *allowance) take(now time.Time, share float64) bool {
-	if a.At.IsZero() {
-		a.Left = choresSaved
-	} else if passed := now.Sub(a.At); passed > 0 {
-		a.Left = min(a.Left+passed.Seconds()*share*choresAtFullShare, choresSaved)
-	}
-	a.At = now
-	if a.Left < 1 {
-		return false
-	}
-	a.Left--
-	return true
 }

@@ -1,4 +1,4 @@
-package plan
+package stock
 
 import (
 	"slices"
@@ -25,7 +25,7 @@ type Sets struct {
 
 // SetsOf returns the sets of nodes that the candidates want.
 func SetsOf(s *state.Snapshot, list []slurm.Candidate) *Sets {
-	t := &Sets{of: make([]int, len(s.Nodes)), by: map[string][]int{}, s: s, licenses: licensesOf(list)}
+	t := &Sets{of: make([]int, len(s.Nodes)), by: map[string][]int{}, s: s, licenses: LicensesOf(list)}
 	type place struct {
 		first *int
 		n     int
@@ -161,8 +161,8 @@ func (t *Sets) touched(partitions string) []int {
 	return sets
 }
 
-// licensesOf returns the licences that the evolving jobs in a list need.
-func licensesOf(list []slurm.Candidate) msg.Set {
+// LicensesOf returns the licences that the evolving jobs in a list need.
+func LicensesOf(list []slurm.Candidate) msg.Set {
 	all := msg.Set{}
 	for _, cand := range list {
 		if cand.Job != nil {
@@ -190,11 +190,11 @@ func (t *Sets) licensesFor(r *slurmctl.Job) []slurmctl.License {
 	return shared
 }
 
-// StockCandidates lists pending stock jobs that Slurm would start before the last of the evolving jobs, the most
+// Candidates lists pending stock jobs that Slurm would start before the last of the evolving jobs, the most
 // urgent first: of each of the sets at most stock_jobs, shared as by ShareOut. A job that can have no node of the sets,
 // and wants none of the licences of evolving jobs, delays none of these, and is left out. Without sets (nil), no
 // evolving job is there to want nodes, and the list has at most stock_jobs jobs in all: mode observe.
-func StockCandidates(c *state.Core, s *state.Snapshot, now int64, lowest slurm.Turn, sets *Sets) []slurm.Candidate {
+func Candidates(c *state.Core, s *state.Snapshot, now int64, lowest slurm.Turn, sets *Sets) []slurm.Candidate {
 	waiting := stockBySet(c, s, now, lowest, sets)
 	list := make([]slurm.Candidate, 0, min(c.Config.StockJobs*len(waiting), len(s.Jobs)))
 	taken := map[slurmctl.JobID]bool{}
@@ -231,7 +231,7 @@ func releases(c *state.Core, s *state.Snapshot, now int64) []int64 {
 	free := make([]int64, len(s.Nodes))
 	for i := range s.Jobs {
 		r := &s.Jobs[i]
-		if len(r.NodeList) == 0 || c.Owner(r.ID) != nil || IsExpander(c, r) {
+		if len(r.NodeList) == 0 || c.Owner(r.ID) != nil || slurm.IsExpander(c, r) {
 			continue
 		}
 		for _, name := range r.NodeList {
@@ -323,7 +323,7 @@ func stockBySet(c *state.Core, s *state.Snapshot, now int64, lowest slurm.Turn, 
 			continue
 		}
 		its := slurm.Turn{TierOf(c, r, true), r.Priority}
-		if its.Compare(lowest) < 0 || c.Owner(r.ID) != nil || IsExpander(c, r) {
+		if its.Compare(lowest) < 0 || c.Owner(r.ID) != nil || slurm.IsExpander(c, r) {
 			continue
 		}
 		for _, set := range touched {
@@ -363,7 +363,7 @@ func placed(c *state.Core, s *state.Snapshot, cand *slurm.Candidate) bool {
 	} else {
 		count *= tasks
 	}
-	count = min(max(count, 1), fewest(nodes, choices))
+	count = min(max(count, 1), Fewest(nodes, choices))
 	cand.Nodes, cand.Choices, cand.Parts, cand.Rank = nodes, choices, parts, slurm.RankOf(c, r)
 	cand.Profile = planner.Profile{{Duration: limit, Nodes: count}}
 	return true

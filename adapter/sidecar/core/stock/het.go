@@ -1,4 +1,4 @@
-package plan
+package stock
 
 import (
 	"slices"
@@ -37,9 +37,9 @@ func (j *hetJob) add(c *state.Core, s *state.Snapshot, r *slurmctl.Job, now int6
 	j.parts = append(j.parts, cand)
 }
 
-// components lists the components of waiting heterogeneous stock jobs that Slurm would start before the last of the evolving jobs, if any
+// Components lists the components of waiting heterogeneous stock jobs that Slurm would start before the last of the evolving jobs, if any
 // wants nodes of the sets. A job is left out if any component waits for something else than nodes. At most MostOfUser components of a user count.
-func components(c *state.Core, s *state.Snapshot, now int64, lowest slurm.Turn, sets *Sets) (all []slurm.Candidate) {
+func Components(c *state.Core, s *state.Snapshot, now int64, lowest slurm.Turn, sets *Sets) (all []slurm.Candidate) {
 	if c.Rules.Limits.Preemption() != nil {
 		return nil
 	}

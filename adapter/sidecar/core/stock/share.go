@@ -1,4 +1,4 @@
-package plan
+package stock
 
 import (
 	"cmp"
@@ -315,7 +315,7 @@ func (h *nodeShares) addRunning(now int64) map[slurmctl.JobID][]int64 {
 	ends := map[slurmctl.JobID][]int64{}
 	for i := range h.s.Jobs {
 		r := &h.s.Jobs[i]
-		if len(r.NodeList) == 0 || h.others && (h.c.Owner(r.ID) != nil || IsExpander(h.c, r)) {
+		if len(r.NodeList) == 0 || h.others && (h.c.Owner(r.ID) != nil || slurm.IsExpander(h.c, r)) {
 			continue
 		}
 		end, one := slurm.Releases(h.c, r, now), h.shareOf(r)

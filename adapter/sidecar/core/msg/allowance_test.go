@@ -1,4 +1,4 @@
-package state
+package msg
 
 import (
 	"testing"
@@ -12,9 +12,9 @@ func TestAllowance(t *testing.T) {
 		seconds int
 		want    int
 	}{{0.01, 0, 0}, {0.01, 3, 0}, {0.01, 4, 1}, {0.01, 60, 15}, {0.02, 60, 30}, {0.001, 60, 1}, {0.01, 3600, choresSaved}} {
-		a, now := allowance{}, time.Unix(1_800_000_000, 0)
+		a, now := Allowance{}, time.Unix(1_800_000_000, 0)
 		taken := func() (n int) {
-			for a.take(now, c.share) {
+			for a.Take(now, c.share) {
 				n++
 			}
 			return n
