@@ -63,6 +63,7 @@ var jobColumns = []column{
 	{"f", "Feature", 0, 0, func(j *Job, b []byte, k *kept) error { j.Features = k.text(b); return nil }},
 	{"c", "MinCpus", 0, 0, func(j *Job, b []byte, _ *kept) (err error) { j.MinCPUs, err = readCount(b); return }},
 	{"m", "MinMemory", 0, 0, func(j *Job, b []byte, _ *kept) (err error) { j.MinMemory, err = parseMemory(string(b)); return }},
+	{"z", "SCT", 0, 0, func(j *Job, b []byte, _ *kept) (err error) { j.Layout, err = readLayout(b); return }},
 	{"", "tres-alloc", 0, 0, setTRES}, // after MinMemory, NumNodes
 	{"", "tres-per-job", 0, 0, addTRESPer},
 	{"b", "tres-per-node", 0, 0, addTRESPer},

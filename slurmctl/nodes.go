@@ -11,12 +11,12 @@ import (
 
 // sinfoLetters are the letters of sinfo's format, in the order in which parseNodes reads them.
 // Features are the active ones, which a job can have now.
-var sinfoLetters = []string{"N", "R", "P", "a", "l", "L", "s", "h", "T", "C", "m", "b", "G", "w"}
+var sinfoLetters = []string{"N", "R", "P", "a", "l", "L", "s", "h", "T", "C", "m", "b", "G", "w", "z"}
 
 // sinfoNames are the same fields by their names for -O, and last the state with all its flags: only that tells the nodes
 // of other systems (State=EXTERNAL, 25.05 and later), which Slurm gives to no job except external ones.
 var sinfoNames = []string{"NodeList", "PartitionName", "Partition", "Available", "Time", "DefaultTime", "Size", "OverSubscribe",
-	"StateLong", "CPUsState", "Memory", "features_act", "Gres", "Weight", "StateComplete"}
+	"StateLong", "CPUsState", "Memory", "features_act", "Gres", "Weight", "SocketCoreThread", "StateComplete"}
 
 // externalNodes is the first version with nodes of other systems.
 const externalNodes = 2505
@@ -113,7 +113,8 @@ func parseNode(r []string) (Node, error) {
 	if n.Weight, err = strconv.Atoi(strings.TrimSuffix(r[13], "+")); err != nil {
 		return n, fmt.Errorf("weight %q is not understood", r[13])
 	}
-	return n, nil
+	n.Layout, err = readLayout([]byte(r[14]))
+	return n, err
 }
 
 func parsePartition(r []string) (Partition, error) {

@@ -33,12 +33,12 @@ func TestSetExit(t *testing.T) {
 // TestOneJobHidesNoOther checks that all jobs are read, whatever one user requests.
 func TestOneJobHidesNoOther(t *testing.T) {
 	v := shortView()
-	good := map[string]string{"A": "7", "i": "7", "F": "7", "K": "N/A", "U": "1", "Q": "1", "D": "1", "C": "1", "c": "1", "m": "0",
+	good := map[string]string{"A": "7", "i": "7", "F": "7", "K": "N/A", "U": "1", "Q": "1", "D": "1", "C": "1", "c": "1", "m": "0", "z": "*:*:*",
 		"l": "10:00", "V": "1", "S": "N/A", "e": "N/A", "y": "0"}
 	for letter, odd := range map[string][]string{
 		"n": {"n1 n2", "n[1-", "n[0-999999999]", ","}, "x": {"n]", "\n"}, "l": {"INVALID", "99999999-00:00:00", "NOT_SET"},
 		"m": {"97656248G", "9999999999999P", "18446744073709551615M"}, "c": {"4294967295"}, "C": {"4294967295", "4E"},
-		"D": {"4294967294", "1-4294967294"}, "y": {"-2147483645"}, "e": {"253402215000"}, "Q": {"4294967295"}, "f": {"a|b&[c*2]"},
+		"D": {"4294967294", "1-4294967294"}, "y": {"-2147483645"}, "e": {"253402215000"}, "Q": {"4294967295"}, "f": {"a|b&[c*2]"}, "z": {"65535:*:0", "70000:1:1"},
 	} {
 		for _, value := range odd {
 			var record []string

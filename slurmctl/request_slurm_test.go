@@ -21,7 +21,7 @@ import (
 func TestRequest(t *testing.T) {
 	f := start(t, slurmtest.Options{Nodes: 4, CPUs: 8, MemoryMB: 4000,
 		ExtraConf: "SelectTypeParameters=CR_Core_Memory\nGresTypes=gpu,token",
-		NodeExtra: map[string]string{"n[1-2]": "Gres=gpu:4,token:1"},
+		NodeExtra: map[string]string{"n[1-2]": "Gres=gpu:4,token:1", "n[3-4]": "CPUs=8 Sockets=2 CoresPerSocket=4"},
 		Files:     map[string]string{"gres.conf": slurmtest.GPUs(t, "n[1-2]", 4) + "NodeName=n[1-2] Name=token Count=1 Flags=CountOnly\n"},
 		Partitions: []slurmtest.Partition{{Name: "main", Default: true, Extra: "DefaultTime=10 DefMemPerCPU=100"},
 			{Name: "plain", Extra: "DefaultTime=10"}}})
@@ -39,6 +39,7 @@ func TestRequest(t *testing.T) {
 		{"--partition=plain", slurmctl.JobRequest{Partition: "plain"}, 4000},
 		{"--partition=plain --mem-per-cpu=300 --ntasks-per-node=2 --cpus-per-task=2 --threads-per-core=1 --wckey=w --network=n",
 			slurmctl.JobRequest{Partition: "plain", MemoryPerCPU: 300, TasksPerNode: 2, CPUsPerTask: 2, ThreadsPerCore: 1, WCKey: "w", Network: "n"}, 2400},
+		{"--partition=plain --sockets-per-node=2 --cores-per-socket=3", slurmctl.JobRequest{Partition: "plain", SocketsPerNode: 2, CoresPerSocket: 3}, 4000},
 		{"--partition=plain --gpus-per-node=2 --mem-per-gpu=150 --cpus-per-gpu=2",
 			slurmctl.JobRequest{Partition: "plain", TRESPerNode: "gres:gpu:2", MemoryPerGPU: 150, CPUsPerGPU: 2}, 600}, // per GPU, for all GPUs that --exclusive includes
 		{"--partition=plain --gres=gpu:4,token:1", slurmctl.JobRequest{Partition: "plain", TRESPerNode: "gres:gpu:4,gres:token:1"}, 4000},
@@ -74,6 +75,10 @@ func TestRequest(t *testing.T) {
 		if len(perNode) > 0 && k.NodeList[0] > "n2" {
 			t.Errorf("%s: a further node without: %v", c.args, k.NodeList)
 		}
+		if cores := got.CoresPerSocket > 0; cores != (k.NodeList[0] > "n2") {
+			t.Errorf("%s: a further node with %d cores in a socket: %v", c.args, got.CoresPerSocket, k.NodeList)
+		}
+		f.layout(id, got, k.NodeList[0])
 		f.must(f.Cancel(f.ctx, id, k.ID))
 		f.ended(k.ID)
 	}
@@ -87,6 +92,28 @@ func TestRequest(t *testing.T) {
 	f.must(f.Cancel(f.ctx, id))
 	_, err = f.Request(f.ctx, 4711, cfg)
 	f.is("a job that is not known", err, slurmctl.ErrUnknownJob)
+}
+
+// layout checks that the records of a job and of a node that it got say the same of sockets, cores, and threads.
+func (f *fixture) layout(id slurmctl.JobID, r slurmctl.JobRequest, node string) {
+	f.Helper()
+	jobs, err := f.JobsByID(f.ctx, id)
+	f.must(err)
+	want := slurmctl.Layout{Sockets: uint16(r.SocketsPerNode), Cores: uint16(r.CoresPerSocket), Threads: uint16(r.ThreadsPerCore)}
+	if len(jobs) != 1 || jobs[0].Layout != want {
+		f.Errorf("it asks for %+v: %+v", want, jobs)
+	}
+	nodes, _, err := f.Nodes(f.ctx)
+	f.must(err)
+	for _, n := range nodes {
+		has := slurmctl.Layout{Sockets: 8, Cores: 1, Threads: 1}
+		if n.Name > "n2" {
+			has = slurmctl.Layout{Sockets: 2, Cores: 4, Threads: 1}
+		}
+		if n.Layout != has || n.Name == node && !n.Layout.Has(want) {
+			f.Errorf("%s has %+v, not %+v, for %+v", n.Name, n.Layout, has, want)
+		}
+	}
 }
 
 // once returns a client that gets half of the output of the first command with that first argument.

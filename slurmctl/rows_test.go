@@ -139,7 +139,7 @@ func queueOf(v view, jobs, from int) [][]string {
 		id := strconv.Itoa(from + i + 1)
 		value := map[string]string{"A": id, "i": id, "F": id, "K": "N/A", "j": "job-" + strconv.Itoa((from+i)/7), "u": "user" + strconv.Itoa((from+i)%200),
 			"U": strconv.Itoa(1000 + (from+i)%200), "a": "acct" + strconv.Itoa((from+i)%90), "q": "normal", "P": "part" + strconv.Itoa((from+i)%50), "k": "(null)",
-			"T": "PENDING", "r": "Priority", "Q": strconv.Itoa(100000 - i), "D": strconv.Itoa(1 + i%64), "C": strconv.Itoa(4 * (1 + i%64)), "c": "1",
+			"T": "PENDING", "r": "Priority", "Q": strconv.Itoa(100000 - i), "D": strconv.Itoa(1 + i%64), "C": strconv.Itoa(4 * (1 + i%64)), "c": "1", "z": "*:*:*",
 			"m": "4000M", "l": "2:00:00", "V": "1764000000", "S": "N/A", "e": "N/A", "y": "0", "h": "OK", "E": "(null)", "f": "(null)", "v": "(null)", "B": "n/a"}
 		if (from+i)%4 == 0 {
 			value["T"], value["r"], value["N"], value["B"], value["S"], value["e"] = "RUNNING", "None", "n"+id, "n"+id, "1764000100", "1764007300"

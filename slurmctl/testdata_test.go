@@ -13,7 +13,7 @@ var update = flag.Bool("update", false, "rewrite the golden files of testdata")
 
 // recorded is the separator in testdata. These files hold what the commands of three versions
 // printed. The random separators are replaced by this one, paths are shortened, and the state's
-// column is removed by hand from 22.05's details.
+// column is removed by hand from 22.05's details. The columns of sockets, cores, and threads are added by hand.
 const recorded = "<SEP>"
 
 var releases = map[string]int{"22.05": 2205, "24.11": 2411, "26.05": 2605}

@@ -58,6 +58,7 @@ type Job struct {
 	Features   string   // --constraint as given
 	MinCPUs    int      // CPUs per node asked for
 	MinMemory  int64    // MiB per node asked for; 0 if not given
+	Layout     Layout   // the fewest sockets, cores, and threads asked for
 	TRESPer    string   // --gres, --gpus and similar, "" if none
 	Exclusive  bool     // whole nodes (OverSubscribe=NO)
 	Dependency string
@@ -85,10 +86,15 @@ type Node struct {
 	CPUs       int
 	CPUsAlloc  int
 	Memory     int64 // MiB
+	Layout     Layout
 	Features   []string
 	GRES       string
 	Weight     int
 }
+
+// Layout counts the sockets of a node, the cores of each socket, and the threads of each core. A job asks for no fewer; zeros
+// ask for nothing.
+type Layout struct{ Sockets, Cores, Threads uint16 }
 
 // Partition is a Slurm partition.
 type Partition struct {

@@ -24,6 +24,7 @@ func asked(k *Client, q slurmctl.AllocateRequest) Job {
 	request := Job{User: u, Name: q.Name, Comment: q.Comment, Partition: q.Partition, QOS: q.QOS, Nodes: q.Nodes, TimeLimit: q.TimeLimit,
 		Expand: q.ExpandJob, NodeList: q.NodeList, Exclude: q.Exclude, Constraint: q.Constraint, Reservation: q.Reservation}
 	request.MemoryPerNode, request.MemoryPerCPU, request.GRES = q.MemoryPerNode, q.MemoryPerCPU, q.GRES
+	request.Layout = slurmctl.Layout{Sockets: uint16(q.SocketsPerNode), Cores: uint16(q.CoresPerSocket), Threads: uint16(q.ThreadsPerCore)}
 	if u.Account == "" {
 		for _, known := range k.cluster.Users {
 			if known.Name == u.Name {

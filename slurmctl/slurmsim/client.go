@@ -206,7 +206,8 @@ func (k *Client) Request(ctx context.Context, id slurmctl.JobID, _ slurmctl.Conf
 		r := slurmctl.JobRequest{ID: id, UID: j.UID, Account: j.Account, QOS: j.QOS, Partition: j.Partition, Features: j.Features,
 			TasksPerNode: j.Request.CPUs, TRESPerNode: j.TRESPer, MemoryPerCPU: j.Request.MemoryPerCPU, DefaultMemoryPerCPU: k.cluster.options.DefMemPerCPU,
 			TimeLimit: j.TimeLimit, AccrueTime: j.accrues(), Comment: j.Comment, StepMgr: k.cluster.options.StepMgr,
-			Licenses: j.Licenses, Switches: j.Request.Switches, SwitchWait: j.Request.SwitchWait}
+			Licenses: j.Licenses, Switches: j.Request.Switches, SwitchWait: j.Request.SwitchWait,
+			SocketsPerNode: int(j.Layout.Sockets), CoresPerSocket: int(j.Layout.Cores), ThreadsPerCore: int(j.Layout.Threads)}
 		if m := j.Request.MemoryPerNode; m != nil {
 			r.MemoryPerNode = *m
 		} else if r.MemoryPerCPU == 0 {

@@ -74,7 +74,7 @@
 //
 // # What is modelled
 //
-// Jobs that take whole nodes or CPUs, memory, and GRES of them; arrays (as one record until a task
+// Jobs that take whole nodes or CPUs, memory, and GRES of them; sockets, cores, and threads as bounds only; arrays (as one record until a task
 // starts or is changed: the first tasks of a record, or all), with their limit; begin times; holds; afterok/afterany/afternotok/expand dependencies; --nodelist,
 // --exclude, and constraints as slurmctl.LooseConstraint reads them, if they have no groups in brackets (beside --nodelist, 22.05 ignores brackets, and the model
 // does where it chooses nodes); partitions with limits, tiers, and default times; node

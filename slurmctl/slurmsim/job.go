@@ -34,6 +34,7 @@ type Job struct {
 	MemoryPerNode    *int64 // MiB; 0 for all of it
 	MemoryPerCPU     int64
 	GRES             []slurmctl.GRES // on every node
+	Layout           slurmctl.Layout // the fewest sockets, cores, and threads of every node
 	TimeLimit        time.Duration
 	Begin            time.Time
 	Held             bool

@@ -99,10 +99,10 @@ func (t *nodeTable) freeCPUs(j *job, u *usage, n int) int32 {
 	return int32(t.Nodes[n].CPUs) - u.CPUs[n]
 }
 
-// capable reports whether a node could ever satisfy the job's memory and GRES.
+// capable reports whether a node could ever satisfy the job's memory, layout, and GRES.
 func (t *nodeTable) capable(j *job, n int) bool {
 	have, err := slurmctl.ParseGRES(t.Nodes[n].GRES)
-	return j.Memory <= t.Nodes[n].Memory && (len(j.Request.GRES) == 0 || err == nil && slurmctl.HasGRES(have, j.Request.GRES))
+	return j.Memory <= t.Nodes[n].Memory && t.Nodes[n].Layout.Has(j.Layout) && (len(j.Request.GRES) == 0 || err == nil && slurmctl.HasGRES(have, j.Request.GRES))
 }
 
 // roomy reports whether a node satisfies them now.

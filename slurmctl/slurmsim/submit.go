@@ -41,7 +41,7 @@ func record(c *Cluster, q Job) (*job, error) {
 	}
 	j.Job = slurmctl.Job{Name: q.Name, User: q.User.Name, UID: q.User.UID, Account: q.User.Account, QOS: cmp.Or(q.QOS, defaultQOS), Partition: cmp.Or(q.Partition, p.Name), Comment: q.Comment,
 		State: slurmctl.Pending, Reason: "None", NumNodes: q.Nodes, ReqNodes: slices.Clone(q.NodeList), ExcNodes: slices.Clone(q.Exclude),
-		Features: q.Constraint, MinCPUs: max(q.CPUs, 1), Exclusive: q.CPUs == 0, TimeLimit: timeLimit(c, &q, p), SubmitTime: c.second(), StartTime: q.Begin,
+		Features: q.Constraint, MinCPUs: max(q.CPUs, 1), Layout: q.Layout, Exclusive: q.CPUs == 0, TimeLimit: timeLimit(c, &q, p), SubmitTime: c.second(), StartTime: q.Begin,
 		Licenses: q.Licenses, Reservation: q.Reservation, Nice: q.Nice, ArrayTasks: max(q.Array, 1)}
 	j.NumCPUs = q.Nodes * max(q.CPUs, 1)
 	if j.whole() {

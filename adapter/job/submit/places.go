@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/evoslurm/evoslurm/adapter/internal/getopt"
 	"github.com/evoslurm/evoslurm/slurmctl"
 )
 
@@ -23,7 +24,7 @@ func (p place) why() string {
 }
 
 // places returns the partitions that the options name, or the default one, with the nodes that
-// --exclude, --nodelist, --constraint, and the resources wanted leave. It leaves unknown names to sbatch.
+// --exclude, --nodelist, --constraint, the sockets, cores, and threads, and the resources wanted leave. It leaves unknown names to sbatch.
 func (l layers) places(nodes []slurmctl.Node, partitions []slurmctl.Partition, wanted gres) ([]place, error) {
 	constraint, err := l.constraint()
 	if err != nil {
@@ -33,16 +34,14 @@ func (l layers) places(nodes []slurmctl.Node, partitions []slurmctl.Partition, w
 	if err != nil {
 		return nil, err
 	}
+	layout, ofLayout := l.layout()
 	allowed := map[string]slurmctl.Node{}
 	for _, n := range nodes {
-		if constraint.Met(n.Features) && wanted.onNode(n) && mayHave(n.Name) {
+		if constraint.Met(n.Features) && n.Layout.Has(layout) && wanted.onNode(n) && mayHave(n.Name) {
 			allowed[n.Name] = n
 		}
 	}
-	with := ""
-	if len(wanted.perNode) > 0 {
-		with = " with " + slurmctl.JoinGRES(wanted.perNode)
-	}
+	with := withWanted(wanted, ofLayout)
 	if listed {
 		with += " of --nodelist"
 	}
@@ -64,6 +63,21 @@ func (l layers) places(nodes []slurmctl.Node, partitions []slurmctl.Partition, w
 		found = append(found, place{p, may, usable, why})
 	}
 	return found, nil
+}
+
+// withWanted says which resources and options leave a job few nodes.
+func withWanted(wanted gres, options []getopt.Option) string {
+	var all []string
+	if len(wanted.perNode) > 0 {
+		all = append(all, slurmctl.JoinGRES(wanted.perNode))
+	}
+	for _, o := range options {
+		all = append(all, o.String())
+	}
+	if len(all) == 0 {
+		return ""
+	}
+	return " with " + strings.Join(all, " and ")
 }
 
 // onFabrics counts only nodes of the same fabric, and of the same one of some features: Slurm gives a job no others together.

@@ -54,6 +54,8 @@ func clusterOptions(o *slurmsim.Options, words []string) error {
 			err = eachNode(o, value, func(n *slurmctl.Node) { n.Memory *= 2 })
 		case "gpus": // nodes that have four
 			err = eachNode(o, value, func(n *slurmctl.Node) { n.GRES = "gpu:4" })
+		case "cores": // nodes that have two cores in a socket; others have not
+			err = eachNode(o, value, func(n *slurmctl.Node) { n.Layout.Cores = 2 })
 		case "features": // lists of nodes, each with the feature rack1, rack2, …
 			err = nil
 			for i, list := range strings.Split(value, "/") {
@@ -450,6 +452,11 @@ func asks(q *slurmsim.Job, o map[string]string) (err error) {
 	}
 	if text, given := o["cpus"]; given {
 		q.CPUs, err = strconv.Atoi(text)
+	}
+	if text, given := o["cores"]; given && err == nil { // in a socket
+		var n uint64
+		n, err = strconv.ParseUint(text, 10, 16)
+		q.Layout.Cores = uint16(n)
 	}
 	if most, wait, given := strings.Cut(o["switches"], "@"); given && err == nil {
 		if q.Switches, err = strconv.Atoi(most); err == nil {

@@ -18,7 +18,7 @@ import (
 
 // submit NAME PROFILE[/PROFILE…]|COMPONENT:PROFILE[/COMPONENT:PROFILE…] [by=PREFERENCE] [limit=] [user=] [drive=] [expand=] [begin=] [lasts=STEP:FOR,…] [deaf] [abrupt=STEP]
 // [partition=] [qos=] [mem=MIB] [gres=] [stored] [acts=AFTER:WHAT,…] [claim=NODES]
-// [array=TASKS[%MOST]] [fails=TASK] [in=RESERVATION] [constraint=] [prefer=] [aim=start|waste|near] [size=] [grace=] [says=ANSWER,…] [hands=HOW[:TIMES]]
+// [array=TASKS[%MOST]] [fails=TASK] [in=RESERVATION] [constraint=] [cores=IN A SOCKET] [prefer=] [aim=start|waste|near] [size=] [grace=] [says=ANSWER,…] [hands=HOW[:TIMES]]
 func (h *history) submit(words []string) error {
 	if len(words) < 2 {
 		return fmt.Errorf("submit NAME PROFILE")
@@ -114,7 +114,7 @@ func (a *App) tasks(o map[string]string) (err error) {
 }
 
 // stock NAME NODES LIMIT LASTS [user=] [on=NODES] [partition=] [qos=] [mem=MIB] [gres=] [cpus=]
-// [constraint=] [in=RESERVATION] [comment=] [hexcomment=] [hexscript=] [held] [parked]
+// [constraint=] [cores=IN A SOCKET] [in=RESERVATION] [comment=] [hexcomment=] [hexscript=] [held] [parked]
 func (h *history) stock(words []string) error {
 	if len(words) < 4 {
 		return fmt.Errorf("stock NAME NODES LIMIT LASTS")

@@ -211,7 +211,7 @@ func sameJob(_ *codec.Encoder, a, b *slurmctl.Job) bool {
 		a.Display == b.Display && a.ArrayJobID == b.ArrayJobID && a.ArrayTasks == b.ArrayTasks && a.ArrayLimit == b.ArrayLimit && a.Heterogenous == b.Heterogenous &&
 		a.Name == b.Name && a.User == b.User && a.UID == b.UID && a.Account == b.Account && a.QOS == b.QOS && a.Partition == b.Partition &&
 		a.Comment == b.Comment && a.NumNodes == b.NumNodes && a.NumCPUs == b.NumCPUs && a.BatchHost == b.BatchHost && a.Features == b.Features &&
-		a.MinCPUs == b.MinCPUs && a.MinMemory == b.MinMemory && a.TRESPer == b.TRESPer && a.Exclusive == b.Exclusive && a.Dependency == b.Dependency &&
+		a.MinCPUs == b.MinCPUs && a.MinMemory == b.MinMemory && a.Layout == b.Layout && a.TRESPer == b.TRESPer && a.Exclusive == b.Exclusive && a.Dependency == b.Dependency &&
 		a.Reservation == b.Reservation && a.Licenses == b.Licenses && a.Nice == b.Nice && a.ExitCode == b.ExitCode && a.ExitSignal == b.ExitSignal && a.AdminComment == b.AdminComment &&
 		sameTexts(a.NodeList, b.NodeList) && sameTexts(a.ReqNodes, b.ReqNodes) && sameTexts(a.ExcNodes, b.ExcNodes)
 }

@@ -12,8 +12,8 @@ import (
 )
 
 // Eligible lists the nodes (indices into the cluster's nodes) on which Slurm may run a job. It
-// takes the nodes of the job's partitions, narrowed by --constraint, --exclude, --nodelist, CPUs
-// and memory per node, the nodes of the reservation of the site that it asks for, and the gres requested on each node. The error explains what Evoslurm
+// takes the nodes of the job's partitions, narrowed by --constraint, --exclude, --nodelist, CPUs,
+// memory, sockets, cores, and threads per node, the nodes of the reservation of the site that it asks for, and the gres requested on each node. The error explains what Evoslurm
 // cannot plan. Callers must not change the list, because it is shared.
 func Eligible(s *state.Snapshot, r *slurmctl.Job, gres []slurmctl.GRES) ([]int, error) {
 	known := eligibility(s, r, gres)
@@ -80,7 +80,7 @@ func MostTogether(s *state.Snapshot, r *slurmctl.Job, gres []slurmctl.GRES) (mos
 }
 
 func eligibility(s *state.Snapshot, r *slurmctl.Job, gres []slurmctl.GRES) state.Eligibility {
-	key := state.Wish{r.Partition, r.Features, r.MinCPUs, r.MinMemory, r.Heterogenous, strings.Join(r.ExcNodes, " "), strings.Join(r.ReqNodes, " "), "", state.OwnReservation(r.Reservation)}
+	key := state.Wish{r.Partition, r.Features, r.MinCPUs, r.MinMemory, r.Layout, r.Heterogenous, strings.Join(r.ExcNodes, " "), strings.Join(r.ReqNodes, " "), "", state.OwnReservation(r.Reservation)}
 	if len(gres) > 0 {
 		key.GRES = fmt.Sprint(gres)
 	}
@@ -179,9 +179,9 @@ func keepIn(s *state.Snapshot, member []bool, names []string) {
 	}
 }
 
-// tooSmall reports whether a node has fewer CPUs or less memory than a job asks for.
+// tooSmall reports whether a node has fewer CPUs, sockets, cores, or threads, or less memory than a job asks for.
 func tooSmall(n *slurmctl.Node, r *slurmctl.Job) bool {
-	return n.CPUs < r.MinCPUs || r.MinMemory > 0 && n.Memory < r.MinMemory
+	return n.CPUs < r.MinCPUs || r.MinMemory > 0 && n.Memory < r.MinMemory || !n.Layout.Has(r.Layout)
 }
 
 // members reports which nodes are in any of these partitions that is up.

@@ -13,8 +13,9 @@ import (
 
 func TestEligibleTellsRequestsApart(t *testing.T) {
 	s := &state.Snapshot{Index: map[string]int{"a": 0, "b": 1, "c": 2},
-		Nodes: []slurmctl.Node{{Name: "a", CPUs: 4, Memory: 100, Features: []string{"x"}}, {Name: "b", CPUs: 8, Memory: 200, Features: []string{"x", "y"}, GRES: "gpu:v100:2"},
-			{Name: "c", CPUs: 8, Memory: 100, GRES: "gpu:a100:4(S:0-1),nvme:1"}},
+		Nodes: []slurmctl.Node{{Name: "a", CPUs: 4, Memory: 100, Features: []string{"x"}, Layout: slurmctl.Layout{Sockets: 1, Cores: 4, Threads: 1}},
+			{Name: "b", CPUs: 8, Memory: 200, Features: []string{"x", "y"}, GRES: "gpu:v100:2", Layout: slurmctl.Layout{Sockets: 2, Cores: 4, Threads: 1}},
+			{Name: "c", CPUs: 8, Memory: 100, GRES: "gpu:a100:4(S:0-1),nvme:1", Layout: slurmctl.Layout{Sockets: 1, Cores: 4, Threads: 2}}},
 		Partitions: map[string]slurmctl.Partition{"all": {Up: true, Nodes: []string{"a", "b", "c"}}, "two": {Up: true, Nodes: []string{"a", "b"}}}}
 	for range 2 { // found, then remembered
 		for _, want := range []struct {
@@ -28,6 +29,10 @@ func TestEligibleTellsRequestsApart(t *testing.T) {
 			{slurmctl.Job{Partition: "all", Features: "x|z,y"}, []int{1}, nil},
 			{slurmctl.Job{Partition: "all", MinCPUs: 8}, []int{1, 2}, nil},
 			{slurmctl.Job{Partition: "all", MinMemory: 150}, []int{1}, nil},
+			{slurmctl.Job{Partition: "all", Layout: slurmctl.Layout{Sockets: 2}}, []int{1}, nil},
+			{slurmctl.Job{Partition: "all", Layout: slurmctl.Layout{Cores: 4}}, []int{0, 1, 2}, nil},
+			{slurmctl.Job{Partition: "all", Layout: slurmctl.Layout{Cores: 5}}, nil, nil},
+			{slurmctl.Job{Partition: "all", Layout: slurmctl.Layout{Threads: 2}}, []int{2}, nil},
 			{slurmctl.Job{Partition: "all", ExcNodes: []string{"b"}}, []int{0, 2}, nil},
 			{slurmctl.Job{Partition: "all", ReqNodes: []string{"b"}}, []int{1}, nil},
 			{slurmctl.Job{Partition: "none"}, nil, nil},

@@ -30,6 +30,7 @@ type Wish struct {
 	Partition, Features    string
 	CPUs                   int
 	Memory                 int64
+	Layout                 slurmctl.Layout
 	Heterogenous           bool
 	Excluded, Wanted, GRES string
 	Reservation            string // of the site
