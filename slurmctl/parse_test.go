@@ -104,6 +104,31 @@ func TestExternalNodes(t *testing.T) {
 	}
 }
 
+// TestExternalJobs: squeue shows an external job as it shows others, by default with the name "external", also on a node of another
+// system. So the job has its nodes until its time limit. The rows are a recorded one of 26.05, changed by what its source says.
+func TestExternalJobs(t *testing.T) {
+	v := longView(2605, nil).withSep(recorded)
+	stock := ""
+	for line := range strings.Lines(read(t, "26.05", "squeue-long.txt")) {
+		if strings.HasPrefix(line, "20<SEP>") {
+			stock = line
+		}
+	}
+	was, err := v.parse(stock)
+	if err != nil || len(was) != 1 || was[0].State != Running {
+		t.Fatalf("%+v, %v", was, err)
+	}
+	for _, node := range []string{"n2", "n3", "x1"} {
+		text := strings.Replace(stock, "<SEP>wrap<SEP>", "<SEP>external<SEP>", 1)
+		got, err := v.parse(strings.Replace(text, "<SEP>n2<SEP>n2<SEP>", "<SEP>"+node+"<SEP>"+node+"<SEP>", 1))
+		want := was[0]
+		want.Name, want.NodeList, want.BatchHost = "external", []string{node}, node
+		if diff := cmp.Diff([]Job{want}, got); diff != "" {
+			t.Errorf("on %s: %v\n%s", node, err, diff)
+		}
+	}
+}
+
 // TestExpediting: a job that Slurm requeues at once waits before all others, unless it is held.
 func TestExpediting(t *testing.T) {
 	text := read(t, "26.05", "squeue-long-all.txt")
