@@ -8,7 +8,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestLicenses plans jobs that need licences: there are 2 of licence 0, and 1 of licence 1.
+// TestLicenses plans jobs that need licences: there are 2 of licence 0, and 1 of licence 1. A fifth node that others have reserved changes nothing.
 func TestLicenses(t *testing.T) {
 	job := func(duration int64, nodes int, needs ...LicenseNeed) PoolJob {
 		return PoolJob{Job: Job{Profile: Profile{{Duration: duration, Nodes: nodes}}}, Driver: -1, Licenses: needs}
@@ -35,9 +35,12 @@ func TestLicenses(t *testing.T) {
 		{"never", nil, [2][]LicenseUse{{{0, Forever, 1}}}, []PoolJob{job(10, 1, LicenseNeed{0, 2}), job(10, 1, LicenseNeed{0, 1})}, []int64{-1, 0}},
 		{"more than there are", nil, [2][]LicenseUse{}, []PoolJob{job(10, 1, LicenseNeed{1, 2})}, []int64{-1}},
 	} {
-		for _, strategy := range []Strategy{mustStrategy(t, "noX"), mustStrategy(t, "2X+c"), &oncePerPool{Strategy: mustStrategy(t, "noX")}} {
+		for i, strategy := range []Strategy{mustStrategy(t, "noX"), mustStrategy(t, "2X+c"), &oncePerPool{Strategy: mustStrategy(t, "noX")}, mustStrategy(t, "noX")} {
 			t.Run(c.name, func(t *testing.T) {
 				p := Pool{Nodes: 4, Busy: c.busy, Jobs: c.jobs, Licenses: []License{{2, c.used[0]}, {1, c.used[1]}}}
+				if i == 3 {
+					p.Nodes, p.Reserved = 5, reservedOn(0, Forever, 4)
+				}
 				for j := range p.Jobs {
 					p.Jobs[j].ID = fmt.Sprint(j)
 				}

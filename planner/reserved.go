@@ -217,7 +217,7 @@ func (r *reservedRun) shut(jobs ...int) []NodeBusy {
 
 // ask plans some of the jobs around what is busy.
 func (r *reservedRun) ask(s Strategy, jobs []int, shut []NodeBusy) ([]Planned, error) {
-	sub := Pool{Nodes: r.pool.Nodes, Busy: slices.Concat(r.busy, shut), Jobs: make([]PoolJob, len(jobs))}
+	sub := Pool{Nodes: r.pool.Nodes, Busy: slices.Concat(r.busy, shut), Licenses: r.pool.Licenses, Jobs: make([]PoolJob, len(jobs))}
 	for i, j := range jobs {
 		sub.Jobs[i] = r.pool.Jobs[j]
 		sub.Jobs[i].Submit = r.soonest[j]

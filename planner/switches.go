@@ -40,7 +40,7 @@ func (p Pool) nearby(planned []Planned) {
 		return
 	}
 	reserved := p.windowsRun() // its busy nodes include the reserved ones
-	r, err := Pool{Nodes: p.Nodes, Busy: reserved.busy, Jobs: p.Jobs}.start(nil)
+	r, err := Pool{Nodes: p.Nodes, Busy: reserved.busy, Jobs: p.Jobs, Licenses: p.Licenses}.start(nil)
 	if err != nil {
 		return
 	}

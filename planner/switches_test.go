@@ -28,6 +28,7 @@ func TestSwitches(t *testing.T) {
 	waits := func(steps ...Step) PoolJob { return PoolJob{Job: Job{Profile: steps}, Driver: -1} }
 	prefers := func(j PoolJob, nodes ...int) PoolJob { j.Prefer = nodes; return j }
 	limited := func(j PoolJob, limit int64) PoolJob { j.Limits = []int64{limit}; return j }
+	licensed := func(j PoolJob) PoolJob { j.Licenses = []LicenseNeed{{0, 1}}; return j }
 	runs := PoolJob{Job: Job{Profile: Profile{{5, 2}, {10, 4}}}, Held: []int{2, 8}, Driver: 8, Fixed: true}
 	for _, c := range []struct {
 		name string
@@ -36,6 +37,7 @@ func TestSwitches(t *testing.T) {
 	}{
 		{"the tightest switch that fits", Pool{Busy: down(0, 4, 5), Jobs: []PoolJob{waits(Step{10, 2})}}, [][][]int{{{6, 7}}}},
 		{"one switch of three", Pool{Busy: down(0, 4), Jobs: []PoolJob{waits(Step{10, 4})}}, [][][]int{{{8, 9, 10, 11}}}},
+		{"one switch of three, with a licence", Pool{Busy: down(0, 4), Licenses: []License{{Total: 1}}, Jobs: []PoolJob{licensed(waits(Step{10, 4}))}}, [][][]int{{{8, 9, 10, 11}}}},
 		{"two of three, the last one tight", Pool{Busy: down(0, 4, 5), Jobs: []PoolJob{waits(Step{10, 6})}}, [][][]int{{{6, 7, 8, 9, 10, 11}}}},
 		{"room for the peak", Pool{Busy: down(0, 4, 5), Jobs: []PoolJob{waits(Step{10, 2}, Step{10, 4})}}, [][][]int{{{8, 9}, {8, 9, 10, 11}}}},
 		{"the most room where the peak fits nowhere", Pool{Busy: down(0, 1, 4, 8, 9, 10), Jobs: []PoolJob{waits(Step{10, 1}, Step{10, 6})}},
