@@ -55,8 +55,35 @@ func TestObserve(t *testing.T) {
 // TestObserved checks what is recorded of a day in the model: stock jobs start when it was planned, although no evolving
 // job is there, and an evolving job is named and stays as it is.
 func TestObserved(t *testing.T) {
+	starts, ended, parked, jobs := observe(t, "cluster nodes=2\n0s stock first 2 60m 60m\n1m stock second 1 30m 30m\n2m stock third 2 20m 20m\n3m submit amr 1@10m,2@10m\n3h end")
+	if starts != 3 || ended != 3 || parked < 1 {
+		t.Errorf("%d starts, %d jobs ended, %d parked", starts, ended, parked)
+	}
+	if len(jobs) != 1 || !strings.Contains(jobs[0].Reason, "mode: observe") {
+		t.Errorf("%+v", jobs)
+	}
+}
+
+// TestObservedInside does the same for jobs in a reservation of the site, which begins after half an hour, and for jobs with a licence.
+func TestObservedInside(t *testing.T) {
+	starts, ended, _, _ := observe(t, `cluster nodes=4 licenses=foo:1
+0s stock all 4 20m 20m user=bob licenses=foo
+1m reserve course n[3-4] in=29m for=60m users=alice
+2m stock theirs 2 20m 20m user=alice in=course
+3m stock next 2 15m 15m user=alice in=course
+4m stock outside 3 30m 30m user=bob
+5m stock one 1 30m 30m user=bob licenses=foo
+6m stock two 1 10m 10m user=bob licenses=foo
+3h end`)
+	if starts != 6 || ended != 6 {
+		t.Errorf("%d starts, %d jobs ended", starts, ended)
+	}
+}
+
+// observe plays a day in the model with a sidecar that observes, and returns what it has recorded.
+func observe(t *testing.T, script string) (starts, ended, parked int, jobs []api.Job) {
 	h, set := newHistory(io.Discard), setting{config: config.Default()}
-	must.OK(t, set.read("cluster nodes=2\n0s stock first 2 60m 60m\n1m stock second 1 30m 30m\n2m stock third 2 20m 20m\n3m submit amr 1@10m,2@10m\n3h end"))
+	must.OK(t, set.read(script))
 	set.config.Mode, set.config.PollInterval, set.config.Observe.Dir = config.ModeObserve, 5*time.Second, t.TempDir()
 	cluster := slurmsim.New(set.options)
 	defer cluster.Close()
@@ -79,13 +106,8 @@ func TestObserved(t *testing.T) {
 	defer rec.replays(t)
 	days, err := observed.Days(set.config.Observe.Dir)
 	must.OK(t, err)
-	starts, ended, parked := countObserved(t, days)
-	if starts != 3 || ended != 3 || parked < 1 {
-		t.Errorf("%d starts, %d jobs ended, %d parked", starts, ended, parked)
-	}
-	if jobs := h.s.View().Jobs; len(jobs) != 1 || !strings.Contains(jobs[0].Reason, "mode: observe") {
-		t.Errorf("%+v", jobs)
-	}
+	starts, ended, parked = countObserved(t, days)
+	return starts, ended, parked, h.s.View().Jobs
 }
 
 // TestObserveBetween: a sidecar that observes leaves the jobs of an earlier run as they are, in Slurm and in the database. The
@@ -163,7 +185,7 @@ func observes(t *testing.T, e msg.Effect) {
 	switch e := e.(type) {
 	case msg.Task:
 		switch e.Command.(type) {
-		case msg.ReadLimits:
+		case msg.ReadLicenses, msg.ReadLimits:
 		default:
 			t.Errorf("it asks for %s", e)
 		}

@@ -14,7 +14,7 @@ func planAll(b *statetest.Bench) {
 // problemOf returns the queue as it is.
 func problemOf(b *statetest.Bench) *msg.Problem {
 	now := b.Seen.Taken.Unix()
-	o := msg.NewOccupancy(len(b.Seen.Nodes), now)
+	o := occupied(b)
 	slurm.AddNodes(b.Core, o, b.Seen)
 	for i := range b.Seen.Jobs {
 		r := &b.Seen.Jobs[i]

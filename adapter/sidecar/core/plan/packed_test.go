@@ -36,6 +36,11 @@ func TestPacked(t *testing.T) {
 		"components at once":                    {jobs: "4x10@n1 4x20@n2 4x30{het=90} 4x30{het=90} E", want: "10 n1"},
 		"one component beside a job":            {jobs: "1x60@n1 4x20@n2 3x30{het=90} 4x30{het=90} E", want: "50 n2"},
 		"a component on hold":                   {jobs: "4x10@n1 4x20@n2 4x30{het=90} 4x30{het=90,held} E", want: "10 n1"},
+		"in a reservation":                      {jobs: "1x60@n1 3x5{in=now} 1x5{in=now} E{in=now} E", want: "5 n2, 20 n2"},
+		"a reservation is full":                 {jobs: "1x60@n1 3x5{in=now} 2x5{in=now} E{in=now}", want: "11 n2"},
+		"two before it in a reservation":        {jobs: "1x60@n1 1x5{in=now} E{in=now} 1x5{in=now} E{in=now}", want: "5 n2, 10 n2"},
+		"stock jobs in a later reservation":     {jobs: "4x60@n2 1x5{in=course,why=Reservation} 4x5{in=course,why=Reservation} E{in=course}", want: "21 n1"},
+		"one with licences in a reservation":    {jobs: "1x10@n1 1x5@n2{lic=foo} 4x10{in=now,lic=foo:2} E{lic=foo}", want: "15 n1"},
 		"longer than before the components":     {jobs: "4x10@n1 4x12@n2 4x30{het=90} 4x30{het=90} E", want: "42 n1"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -44,17 +49,27 @@ func TestPacked(t *testing.T) {
 			var evolving []*state.Job
 			for i, text := range strings.Fields(c.jobs) {
 				if size, is := strings.CutPrefix(text, "E"); is {
-					evolving = append(evolving, b.Evolving(i+1, uint64(999-i), strings.TrimSpace(map[string]string{"": "1", "2": "2"}[size])+"@5m", time.Hour))
+					size, more, _ := strings.Cut(strings.TrimSuffix(size, "}"), "{")
+					j := b.Evolving(i+1, uint64(999-i), map[string]string{"": "1", "2": "2"}[size]+"@5m", 10*time.Minute)
+					if name, is := strings.CutPrefix(more, "in="); is {
+						j.Record.Reservation = name
+						j.RunsIn(name)
+					}
+					if names, is := strings.CutPrefix(more, "lic="); is {
+						j.Record.Licenses = names
+					}
+					evolving = append(evolving, j)
 				} else {
 					b.Share(t, i+1, text)
 				}
 			}
+			reserveFor(b, c.jobs)
 			planAll(b)
 			planAll(b) // the plan of those before it is known by now
 			var got []string
 			for _, j := range evolving {
 				if len(j.Plan) == 0 {
-					t.Fatal(statetest.Planned(j))
+					t.Fatal(statetest.Planned(j), j.Unfit, j.Reason().Words())
 				}
 				_, nodes, _ := strings.Cut(statetest.Planned(j), " ")
 				got = append(got, fmt.Sprint((j.Plan[0].Start-b.Now.Unix())/60, " ", nodes))

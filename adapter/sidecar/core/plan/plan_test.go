@@ -117,6 +117,17 @@ func TestBehind(t *testing.T) {
 	}
 }
 
+// inCourse has a job ask for the three nodes of a reservation.
+func inCourse(b *statetest.Bench, r *slurmctl.Job) {
+	b.Reserve("course", time.Hour, 2*time.Hour, 2, 4)
+	r.Reservation, r.NumNodes = "course", 3
+}
+
+// read1 has the sidecar know of one licence.
+func read1(b *statetest.Bench) {
+	b.Licenses = state.LicenseBook{Stock: []slurmctl.LicenseStock{{License: slurmctl.License{Name: "foo", Count: 1}}}, Known: true, Read: b.Now}
+}
+
 // TestStockCandidates checks which stock jobs the plan keeps nodes for, and how many. The lowest evolving job has
 // priority 50.
 func TestStockCandidates(t *testing.T) {
@@ -124,12 +135,24 @@ func TestStockCandidates(t *testing.T) {
 		change func(b *statetest.Bench, r *slurmctl.Job)
 		want   string // nodes and seconds; "": it is left out
 	}{
-		"of higher priority":              {nil, "2 nodes for 3630 s"},
-		"of the same priority":            {func(_ *statetest.Bench, r *slurmctl.Job) { r.Priority = 50 }, "2 nodes for 3630 s"},
-		"of lower priority":               {func(_ *statetest.Bench, r *slurmctl.Job) { r.Priority = 49 }, ""},
-		"it runs":                         {func(_ *statetest.Bench, r *slurmctl.Job) { r.State = slurmctl.Running }, ""},
-		"a limit keeps it back":           {func(_ *statetest.Bench, r *slurmctl.Job) { r.Reason = "AssocMaxJobsLimit" }, ""},
-		"it has a reservation of its own": {func(_ *statetest.Bench, r *slurmctl.Job) { r.Reservation = "course" }, ""},
+		"of higher priority":           {nil, "2 nodes for 3630 s"},
+		"of the same priority":         {func(_ *statetest.Bench, r *slurmctl.Job) { r.Priority = 50 }, "2 nodes for 3630 s"},
+		"of lower priority":            {func(_ *statetest.Bench, r *slurmctl.Job) { r.Priority = 49 }, ""},
+		"it runs":                      {func(_ *statetest.Bench, r *slurmctl.Job) { r.State = slurmctl.Running }, ""},
+		"a limit keeps it back":        {func(_ *statetest.Bench, r *slurmctl.Job) { r.Reason = "AssocMaxJobsLimit" }, ""},
+		"its reservation is gone":      {func(_ *statetest.Bench, r *slurmctl.Job) { r.Reservation = "course" }, ""},
+		"in a reservation":             {inCourse, "3 nodes for 3630 s"},
+		"its reservation begins later": {func(b *statetest.Bench, r *slurmctl.Job) { inCourse(b, r); r.Reason = "Reservation" }, "3 nodes for 3630 s"},
+		"on hold, in a reservation":    {func(b *statetest.Bench, r *slurmctl.Job) { inCourse(b, r); r.Reason, r.Priority = "Reservation", 0 }, ""},
+		"as long as its reservation": {func(b *statetest.Bench, r *slurmctl.Job) {
+			inCourse(b, r)
+			b.Config.Margin, r.TimeLimit = 5*time.Second, 2*time.Hour
+		}, "3 nodes for 7195 s"},
+		"longer than its reservation":     {func(b *statetest.Bench, r *slurmctl.Job) { inCourse(b, r); r.TimeLimit = 3 * time.Hour }, "3 nodes for 10830 s"},
+		"more nodes than its reservation": {func(b *statetest.Bench, r *slurmctl.Job) { inCourse(b, r); r.NumNodes = 4 }, ""},
+		"another's reservation is ahead":  {func(_ *statetest.Bench, r *slurmctl.Job) { r.Reason = "Reservation" }, ""},
+		"it waits for licences":           {func(b *statetest.Bench, r *slurmctl.Job) { read1(b); r.Licenses, r.Reason = "foo", "Licenses" }, "2 nodes for 3630 s"},
+		"no licences are known":           {func(_ *statetest.Bench, r *slurmctl.Job) { r.Licenses, r.Reason = "foo", "Licenses" }, ""},
 		"it has no limit":                 {func(_ *statetest.Bench, r *slurmctl.Job) { r.TimeLimit = slurmctl.Unlimited }, "2 nodes for 2147483647 s"},
 		"a limit of nothing":              {func(_ *statetest.Bench, r *slurmctl.Job) { r.TimeLimit = 0 }, "2 nodes for 30 s"},
 		"more nodes than there are":       {func(_ *statetest.Bench, r *slurmctl.Job) { r.NumNodes = math.MaxInt32 }, "4 nodes for 3630 s"},

@@ -12,7 +12,7 @@ import (
 // ProblemOf returns the problem of a list, with what is certain.
 func ProblemOf(c *state.Core, s *state.Snapshot, o *msg.Occupancy, list []slurm.Candidate) *msg.Problem {
 	now := s.Taken.Unix()
-	slurm.AddLicenses(c, o, s, stock.LicensesOf(list))
+	slurm.AddLicenses(c, o, s, stock.LicensesOf(list, c.Config.Observes()))
 	if !c.Config.Observes() {
 		list = stock.Packed(c, s, o, list)
 	}

@@ -12,7 +12,7 @@ import (
 )
 
 // Slurm starts a job only while the licences that it asks for are free, and counts them until the job ends. Growths ask for none.
-// How many there are is read only while an evolving job waits for some. Who uses them is known from every poll.
+// How many there are is read only while an evolving job waits for some, or with mode observe, any job. Who uses them is known from every poll.
 
 // licensesFor is how long the sidecar relies on the numbers of licences.
 const licensesFor = time.Minute
@@ -27,13 +27,8 @@ func LicensesOf(c *state.Core, j *state.Job) (asked []slurmctl.License, why stri
 	if err != nil {
 		return nil, err.Error(), true
 	}
-	if at := c.Licenses.Read; at.IsZero() || c.Passed(c.Now, at.Add(licensesFor)) {
-		if c.Work.Room() {
-			c.Ask(nil, "licenses", state.KindLicenses, msg.Task{Command: msg.ReadLicenses{}}, state.Args{Begun: c.Now})
-		}
-		if at.IsZero() {
-			return nil, "", false
-		}
+	if !ReadLicenses(c) {
+		return nil, "", false
 	}
 	if !c.Licenses.Known {
 		return nil, "", true
@@ -42,6 +37,15 @@ func LicensesOf(c *state.Core, j *state.Job) (asked []slurmctl.License, why stri
 		return nil, why, true
 	}
 	return asked, "", true
+}
+
+// ReadLicenses reads the licences of the cluster if that is due. It reports whether they were read before.
+func ReadLicenses(c *state.Core) bool {
+	at := c.Licenses.Read
+	if (at.IsZero() || c.Passed(c.Now, at.Add(licensesFor))) && c.Work.Room() {
+		c.Ask(nil, "licenses", state.KindLicenses, msg.Task{Command: msg.ReadLicenses{}}, state.Args{Begun: c.Now})
+	}
+	return !at.IsZero()
 }
 
 // lacking returns in words which of some licences the cluster does not have beside those that are in use; "" if it has all.

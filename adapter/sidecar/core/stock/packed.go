@@ -24,7 +24,7 @@ func Packed(c *state.Core, s *state.Snapshot, o *msg.Occupancy, list []slurm.Can
 	if o.Preemption != nil || !slices.ContainsFunc(list, packs) {
 		return list
 	}
-	h, ends := sharesBeside(c, s, o)
+	h, ends := newShares(c, s, o, true)
 	packed := make([]slurm.Candidate, 0, len(list))
 	for _, cand := range list {
 		switch {
@@ -47,7 +47,7 @@ func PlaceShared(c *state.Core, s *state.Snapshot, o *msg.Occupancy, list []slur
 	if o.Preemption != nil || !slices.ContainsFunc(list, func(p slurm.Placed) bool { return shares(c, &p.Candidate) }) {
 		return false
 	}
-	h, ends := sharesBeside(c, s, o)
+	h, ends := newShares(c, s, o, true)
 	h.held = held
 	for i := range list {
 		p, cand := &list[i], list[i].Candidate
@@ -74,21 +74,21 @@ func shares(c *state.Core, cand *slurm.Candidate) bool {
 	return !cand.Record.Exclusive && c.Owner(cand.Record.ID) == nil && c.SlurmConfig.SelectType() != "linear"
 }
 
-// sharesBeside returns what nodes have left beside running stock jobs and what is certain, and when tasks of arrays end.
-func sharesBeside(c *state.Core, s *state.Snapshot, o *msg.Occupancy) (*nodeShares, map[slurmctl.JobID][]int64) {
-	h := newShares(c, s, o)
-	h.others = true
-	ends := h.addRunning(o.Origin)
+// addCertain adds what is certain beside the shares of running stock jobs.
+func (h *nodeShares) addCertain() {
 	for n := range h.nodes {
-		for _, b := range o.Busy[n] {
-			h.take(n, max(b.Start+o.Origin, h.until[n]), absolute(b.End, o.Origin), &share{whole: true})
+		for _, b := range h.o.Busy[n] {
+			h.take(n, max(b.Start+h.o.Origin, h.until[n]), absolute(b.End, h.o.Origin), &share{whole: true})
 		}
 	}
-	return h, ends
 }
 
-// takePlan takes the nodes of a queued job's plan.
+// takePlan takes the nodes and licences of a queued job's plan.
 func (h *nodeShares) takePlan(j *state.Job) {
+	h.enter(j.Reservation)
+	if n := len(j.Plan); n > 0 {
+		h.takeLicenses(&j.Record, j.Plan[0].Start, j.Plan[n-1].End)
+	}
 	for _, step := range j.Plan {
 		for _, name := range step.Nodes {
 			if n, known := h.s.Index[name]; known {
@@ -124,9 +124,6 @@ func noDemand() demand { return demand{start: planner.Forever, from: planner.For
 // nothing.
 func (h *nodeShares) pack(cand *slurm.Candidate, ends map[slurmctl.JobID][]int64) bool {
 	r := cand.Record
-	if r.Reservation != "" {
-		return true
-	}
 	d := noDemand()
 	tasks := h.placeTasks(cand, ends, TaskSeconds(r), func(start, end int64, on []int) { d.add(h, start, end, on) })
 	if tasks < max(r.ArrayTasks, 1) || cand.Licenses != nil || h.shareOf(r).whole {

@@ -57,17 +57,22 @@ type share struct {
 type nodeShares struct {
 	c      *state.Core
 	s      *state.Snapshot
+	o      *msg.Occupancy
 	kinds  []slurmctl.GRES // that nodes have, without counts
 	capped map[string]int  // by partition with MaxCPUsPerNode, its place in amounts
 	size   int
 	memory bool // jobs take memory
 	linear bool // all jobs take whole nodes
 	cores  int64
-	others bool    // evolving jobs do not count as running
-	until  []int64 // by node, when the last running job's share of it ends; 0: there is none
-	held   []int64 // by node, from when on it is held: jobs take others first; nil: no hold counts
-	nodes  [][]stretch
+	others bool        // evolving jobs do not count as running
+	until  []int64     // by node, when the last running job's share of it ends; 0: there is none
+	held   []int64     // by node, from when on it is held: jobs take others first; nil: no hold counts
+	nodes  [][]stretch // as the jobs that are placed see them
 	looks  int
+
+	unreserved map[int][]stretch      // by node that is reserved for some time: without reservations
+	within     map[string][][]stretch // by reservation of the site: the nodes as jobs in it see them ("": jobs in none)
+	licenses   []*planner.Timeline    // their use
 
 	parts map[slurmctl.JobID][]slurm.Candidate // by heterogeneous job, the components so far
 	count map[slurmctl.JobID]int               // and how many there are
@@ -75,8 +80,7 @@ type nodeShares struct {
 
 // Starts predicts when the stock jobs of a list will start, as Slurm's backfill does: each as early as it delays no more urgent one.
 func Starts(c *state.Core, s *state.Snapshot, o *msg.Occupancy, list []slurm.Candidate) []msg.PlannedStart {
-	h := newShares(c, s, o)
-	ends := h.addRunning(o.Origin)
+	h, ends := newShares(c, s, o, false)
 	all := make([]msg.PlannedStart, 0, len(list))
 	for i := range list {
 		some, start := list[i:i+1], int64(0)
@@ -102,8 +106,10 @@ func limitSeconds(r *slurmctl.Job) int64 {
 	return max(min(slurm.Seconds(r.TimeLimit), planner.MaxDuration), 1)
 }
 
-func newShares(c *state.Core, s *state.Snapshot, o *msg.Occupancy) *nodeShares {
-	h := &nodeShares{c: c, s: s, capped: map[string]int{}, cores: coreOf(s), until: make([]int64, len(s.Nodes)), nodes: make([][]stretch, len(s.Nodes)),
+// newShares returns what nodes have left beside running jobs and reservations, and when tasks of arrays end. `beside` leaves out evolving
+// jobs, but not what is certain.
+func newShares(c *state.Core, s *state.Snapshot, o *msg.Occupancy, beside bool) (*nodeShares, map[slurmctl.JobID][]int64) {
+	h := &nodeShares{c: c, s: s, o: o, others: beside, capped: map[string]int{}, cores: coreOf(s), until: make([]int64, len(s.Nodes)), nodes: make([][]stretch, len(s.Nodes)),
 		memory: strings.Contains(strings.ToUpper(c.SlurmConfig.Values["SelectTypeParameters"]), "MEMORY"), linear: c.SlurmConfig.SelectType() == "linear"}
 	has := map[string][]slurmctl.GRES{}
 	for i := range s.Nodes {
@@ -125,27 +131,86 @@ func newShares(c *state.Core, s *state.Snapshot, o *msg.Occupancy) *nodeShares {
 			h.size++
 		}
 	}
-	busy := msg.NewOccupancy(len(s.Nodes), o.Origin)
-	slurm.AddNodes(c, busy, s)
-	for i := range s.Nodes {
-		n := &s.Nodes[i]
+	h.addNodes(has)
+	ends := h.addRunning(o.Origin)
+	if beside {
+		h.addCertain()
+	}
+	h.reserve()
+	h.licenses = make([]*planner.Timeline, len(o.Licenses.All))
+	for i, l := range o.Licenses.All {
+		h.licenses[i] = &planner.Timeline{}
+		for _, u := range l.Used {
+			h.licenses[i].Add(u.Start, u.End, u.Count)
+		}
+	}
+	return h, ends
+}
+
+// addNodes adds what each node has, by the texts of their GRES, and the times in which it cannot be used.
+func (h *nodeShares) addNodes(has map[string][]slurmctl.GRES) {
+	busy := msg.NewOccupancy(len(h.nodes), h.o.Origin)
+	slurm.AddNodes(h.c, busy, h.s)
+	for i := range h.s.Nodes {
+		n := &h.s.Nodes[i]
 		left := make(amount, h.size)
 		left[ofCPUs], left[ofMemory] = int64(n.CPUs), n.Memory
 		for _, g := range has[n.GRES] {
 			left[h.kind(g)] += g.Count
 		}
 		for name, at := range h.capped {
-			left[at] = int64(c.Rules.Limits.Sharing(name).CPUs)
+			left[at] = int64(h.c.Rules.Limits.Sharing(name).CPUs)
 		}
 		h.nodes[i] = []stretch{{left: left}}
 		for _, b := range busy.Busy[i] {
-			h.take(i, b.Start+o.Origin, absolute(b.End, o.Origin), &share{whole: true})
-		}
-		for _, b := range o.Reserved[i] {
-			h.take(i, b.Start+o.Origin, absolute(b.End, o.Origin), &share{whole: true})
+			h.close(i, b)
 		}
 	}
-	return h
+}
+
+// close lets no job have a node for a time.
+func (h *nodeShares) close(node int, b planner.NodeBusy) {
+	h.take(node, b.Start+h.o.Origin, absolute(b.End, h.o.Origin), &share{whole: true})
+}
+
+// reserve closes all reserved nodes, for jobs in no reservation.
+func (h *nodeShares) reserve() {
+	h.unreserved, h.within = map[int][]stretch{}, map[string][][]stretch{"": h.nodes}
+	for n, list := range h.o.Reserved {
+		if len(list) > 0 {
+			h.unreserved[n] = slices.Clone(h.nodes[n])
+		}
+		for _, b := range list {
+			h.close(n, b.NodeBusy)
+		}
+	}
+}
+
+// enter has the next jobs be placed in a reservation of the site ("": in none): on its nodes, within its time, and not while another
+// reservation has a node.
+func (h *nodeShares) enter(own string) {
+	if nodes, known := h.within[own]; known {
+		h.nodes = nodes
+		return
+	}
+	h.nodes = make([][]stretch, len(h.s.Nodes))
+	h.within[own] = h.nodes
+	nothing := make(amount, h.size)
+	for n, list := range h.o.Reserved {
+		if !slices.ContainsFunc(list, func(b msg.Reserved) bool { return b.By == own }) {
+			h.nodes[n] = []stretch{{left: nothing, used: true}}
+			continue
+		}
+		h.nodes[n] = slices.Clone(h.unreserved[n])
+		for _, b := range list {
+			if b.By != own {
+				h.close(n, b.NodeBusy)
+				continue
+			}
+			h.close(n, planner.NodeBusy{End: b.Start})
+			h.close(n, planner.NodeBusy{Start: b.End, End: planner.Forever})
+		}
+	}
 }
 
 func absolute(end, origin int64) int64 {
@@ -347,6 +412,7 @@ func (h *nodeShares) start(cand *slurm.Candidate, ends map[slurmctl.JobID][]int6
 // it has placed.
 func (h *nodeShares) placeTasks(cand *slurm.Candidate, ends map[slurmctl.JobID][]int64, seconds int64, place func(start, end int64, on []int)) int {
 	r, one := cand.Record, h.shareOf(cand.Record)
+	h.enter(state.OwnReservation(cand.Inside()))
 	count := min(max(r.NumNodes, 1), len(h.s.Nodes))
 	if cpus := one.needs[ofCPUs]; count == 1 && !r.Exclusive { // its number of nodes may be open
 		count = min(h.nodesFor(cand, cpus), len(h.s.Nodes))
@@ -359,11 +425,12 @@ func (h *nodeShares) placeTasks(cand *slurm.Candidate, ends map[slurmctl.JobID][
 		if r.ArrayLimit > 0 && len(had) >= r.ArrayLimit {
 			earliest = max(earliest, had[len(had)-r.ArrayLimit])
 		}
-		start, on := h.place(cand, count, earliest, seconds, one)
+		start, on := h.placeLicensed(cand, count, earliest, seconds, one)
 		if start >= planner.Forever {
 			return i
 		}
 		end := start + seconds + 1
+		h.takeLicenses(r, start, end)
 		place(start, end, on)
 		for _, n := range on {
 			h.take(n, start, end, one)
@@ -381,6 +448,42 @@ func (h *nodeShares) nodesFor(cand *slurm.Candidate, cpus int64) int {
 		most = max(most, int64(h.s.Nodes[n].CPUs))
 	}
 	return int(min((cpus+most-1)/most, math.MaxInt32))
+}
+
+// licensesOf returns which licences a job, or each task of an array, needs. Those of a heterogeneous job do not count.
+func (h *nodeShares) licensesOf(r *slurmctl.Job) []planner.LicenseNeed {
+	if len(h.licenses) == 0 || r.Licenses == "" || r.Heterogenous {
+		return nil
+	}
+	asked, _ := slurmctl.ParseLicenses(r.Licenses)
+	return h.o.Licenses.Needs(asked)
+}
+
+// takeLicenses has a job have its licences from start to end.
+func (h *nodeShares) takeLicenses(r *slurmctl.Job, start, end int64) {
+	for _, need := range h.licensesOf(r) {
+		h.licenses[need.License].Add(start-h.o.Origin, end-h.o.Origin, need.Count)
+	}
+}
+
+// placeLicensed does what place does, for a job that also needs its licences.
+func (h *nodeShares) placeLicensed(cand *slurm.Candidate, count int, t, seconds int64, one *share) (int64, []int) {
+	needs := h.licensesOf(cand.Record)
+	for {
+		start, on := h.place(cand, count, t, seconds, one)
+		if t = start; start < planner.Forever {
+			for _, need := range needs {
+				at := h.licenses[need.License].EarliestFree(t-h.o.Origin, need.Count, seconds, h.o.Licenses.All[need.License].Total)
+				t = max(t, absolute(at, h.o.Origin))
+			}
+		}
+		if t == start {
+			return start, on
+		}
+		if t >= planner.Forever {
+			return planner.Forever, nil
+		}
+	}
 }
 
 // place returns when a job can start at the earliest, and on which nodes.

@@ -26,7 +26,7 @@ func TestStartsAround(t *testing.T) {
 		t.Errorf("starts %+v from %d on", got, b.Now.Unix())
 	}
 	b.Seen.Nodes[0].State, b.Seen.Nodes[0].Weight = "idle", 2
-	h := newShares(b.Core, b.Seen, msg.NewOccupancy(2, b.Now.Unix()))
+	h, _ := newShares(b.Core, b.Seen, msg.NewOccupancy(2, b.Now.Unix()), false)
 	if _, on := h.placeOn([]int{0, 1}, 1, b.Now.Unix(), 60, h.shareOf(list[0].Record)); !slices.Equal(on, []int{1}) {
 		t.Errorf("on %v", on)
 	}
@@ -38,7 +38,7 @@ func TestStartsBounded(t *testing.T) {
 	for i := range 40 {
 		b.Share(t, i+1, "1x10{tasks=2000000000}")
 	}
-	h := newShares(b.Core, b.Seen, msg.NewOccupancy(2, b.Now.Unix()))
+	h, _ := newShares(b.Core, b.Seen, msg.NewOccupancy(2, b.Now.Unix()), false)
 	list := Candidates(b.Core, b.Seen, b.Now.Unix(), slurm.Turn{Tier: math.MinInt}, nil)
 	SortByUrgency(list)
 	for i := range list {

@@ -25,7 +25,7 @@ type Sets struct {
 
 // SetsOf returns the sets of nodes that the candidates want.
 func SetsOf(s *state.Snapshot, list []slurm.Candidate) *Sets {
-	t := &Sets{of: make([]int, len(s.Nodes)), by: map[string][]int{}, s: s, licenses: LicensesOf(list)}
+	t := &Sets{of: make([]int, len(s.Nodes)), by: map[string][]int{}, s: s, licenses: LicensesOf(list, false)}
 	type place struct {
 		first *int
 		n     int
@@ -161,11 +161,11 @@ func (t *Sets) touched(partitions string) []int {
 	return sets
 }
 
-// LicensesOf returns the licences that the evolving jobs in a list need.
-func LicensesOf(list []slurm.Candidate) msg.Set {
+// LicensesOf returns the licences that the evolving jobs in a list need, and those of its stock jobs if these count, too.
+func LicensesOf(list []slurm.Candidate, stock bool) msg.Set {
 	all := msg.Set{}
 	for _, cand := range list {
-		if cand.Job != nil {
+		if cand.Job != nil || stock {
 			for _, l := range cand.Licenses {
 				all[l.Name] = true
 			}
@@ -175,15 +175,15 @@ func LicensesOf(list []slurm.Candidate) msg.Set {
 }
 
 // licensesFor returns those licences that a stock job asks for, and that an evolving job wants, for all of its tasks that may run
-// at once.
-func (t *Sets) licensesFor(r *slurmctl.Job) []slurmctl.License {
-	if t == nil || len(t.licenses) == 0 || r.Licenses == "" {
+// at once. Without sets, it returns all that it asks for, once these are known.
+func (t *Sets) licensesFor(c *state.Core, r *slurmctl.Job) []slurmctl.License {
+	if r.Licenses == "" || t != nil && len(t.licenses) == 0 || t == nil && (!slurm.ReadLicenses(c) || !c.Licenses.Known) {
 		return nil
 	}
 	all, _ := slurmctl.ParseLicenses(r.Licenses)
 	var shared []slurmctl.License
 	for _, l := range all {
-		if t.licenses[l.Name] {
+		if t == nil || t.licenses[l.Name] {
 			shared = append(shared, slurmctl.License{Name: l.Name, Count: l.Count * TasksAtOnce(r)})
 		}
 	}
@@ -276,15 +276,24 @@ func (t *Sets) throttled(r *slurmctl.Job) bool {
 	return t != nil && !t.atOnce && r.Reason == "JobArrayTaskLimit" && r.Priority > 0
 }
 
-// awaits reports whether a stock job waits for licences that an evolving job wants.
-func (t *Sets) awaits(r *slurmctl.Job) bool {
-	return r.Reason == "Licenses" && r.Priority > 0 && t.licensesFor(r) != nil
+// queues reports whether a stock job waits only for its turn, nodes, its reservation's start, or such licences as count.
+func (t *Sets) queues(r *slurmctl.Job, licenses []slurmctl.License) bool {
+	switch r.Reason {
+	case "Licenses":
+		return r.Priority > 0 && licenses != nil
+	case "Reservation":
+		return r.Priority > 0 && r.Reservation != "" && (t == nil || !t.atOnce)
+	}
+	return slurm.Queues(r)
 }
 
 // competes returns the sets that a stock job's partitions have nodes of. One that only wants the licences of evolving jobs is elsewhere.
-func (t *Sets) competes(r *slurmctl.Job) []int {
-	touched := t.touched(r.Partition)
-	if len(touched) == 0 && t.licensesFor(r) != nil {
+func (t *Sets) competes(r *slurmctl.Job, inside bool, licenses []slurmctl.License) []int {
+	var touched []int
+	if t == nil || inside {
+		touched = t.touched(r.Partition)
+	}
+	if len(touched) == 0 && licenses != nil {
 		return []int{elsewhere}
 	}
 	return touched
@@ -301,9 +310,10 @@ func stockBySet(c *state.Core, s *state.Snapshot, now int64, lowest slurm.Turn, 
 	inside := insideOf(c)
 	for i := range s.Jobs {
 		r := &s.Jobs[i]
-		if r.State != slurmctl.Pending || r.Reservation != "" && !inside[r.Reservation] {
+		if r.State != slurmctl.Pending || !inside[r.Reservation] && !ofSite(s, r.Reservation) {
 			continue
 		}
+		licenses := sets.licensesFor(c, r)
 		earliest := now
 		switch throttled := sets.throttled(r); {
 		case throttled:
@@ -315,10 +325,10 @@ func stockBySet(c *state.Core, s *state.Snapshot, now int64, lowest slurm.Turn, 
 				continue
 			}
 			earliest = c.Since(now, end)
-		case !slurm.Queues(r) && !sets.awaits(r):
+		case !sets.queues(r, licenses):
 			continue
 		}
-		licenses, touched := sets.licensesFor(r), sets.competes(r)
+		touched := sets.competes(r, inside[r.Reservation], licenses)
 		if len(touched) == 0 {
 			continue
 		}
@@ -333,15 +343,19 @@ func stockBySet(c *state.Core, s *state.Snapshot, now int64, lowest slurm.Turn, 
 	return waiting
 }
 
-// insideOf returns the reservations of the site in which evolving jobs run: their stock jobs compete with these.
+// insideOf returns the reservations of the site in which evolving jobs run ("": none): their stock jobs compete with these.
 func insideOf(c *state.Core) map[string]bool {
-	all := map[string]bool{}
+	all := map[string]bool{"": true}
 	for _, j := range c.Active {
-		if j.Reservation != "" {
-			all[j.Reservation] = true
-		}
+		all[j.Reservation] = true
 	}
 	return all
+}
+
+// ofSite reports whether there is a reservation with that name, and it is no hold.
+func ofSite(s *state.Snapshot, name string) bool {
+	_, there := s.Reservations[name]
+	return there && state.OwnReservation(name) != ""
 }
 
 // placed sets the nodes that a stock job may have, and its profile. It reports whether there are any such nodes.
@@ -355,6 +369,14 @@ func placed(c *state.Core, s *state.Snapshot, cand *slurm.Candidate) bool {
 	tasks, rounds := atOnce(r)
 	if rounds > 1 {
 		limit = min(limit, planner.MaxDuration/rounds) * rounds
+	}
+	if own, in := s.Reservations[r.Reservation]; in {
+		if r.NumNodes > Fewest(nodes, choices) {
+			return false
+		}
+		if left := own.End.Unix() - c.Since(s.Taken.Unix(), own.Start.Unix()); slurm.Seconds(r.TimeLimit) <= left {
+			limit = max(min(limit, left-slurm.Margin(c)), 1) // Slurm starts it as long as it ends within the reservation
+		}
 	}
 	count, parts := slurm.StockParts(s, r, nodes)
 	if !r.Exclusive && count == 1 { // it shares its node: count whole nodes by CPUs
