@@ -200,12 +200,12 @@ func Candidates(c *state.Core, s *state.Snapshot, now int64, lowest slurm.Turn, 
 	taken := map[slurmctl.JobID]bool{}
 	var free []int64
 	for _, all := range waiting {
-		ShareOut(all, c.Config.StockJobs)
 		count := 0
-		for _, cand := range all {
+		for _, i := range shareOut(len(all), c.Config.StockJobs, func(i int) (slurm.Turn, *slurmctl.Job) { return all[i].turn, all[i].record }) {
 			if count == c.Config.StockJobs {
 				break
 			}
+			cand := all[i].candidate()
 			if taken[cand.Record.ID] {
 				count++ // it also wants nodes of another set
 			} else if placed(c, s, &cand) && (cand.Licenses != nil || sets.wanted(cand.Nodes) || slices.ContainsFunc(cand.Choices, sets.wanted)) {
@@ -302,10 +302,22 @@ func (t *Sets) competes(r *slurmctl.Job, inside bool, licenses []slurmctl.Licens
 // elsewhere stands for the nodes that no evolving job wants.
 const elsewhere = -1
 
+// waiter is a stock job that waits. There may be many, of which few become candidates.
+type waiter struct {
+	record   *slurmctl.Job
+	turn     slurm.Turn
+	earliest int64
+	licenses []slurmctl.License
+}
+
+func (w waiter) candidate() slurm.Candidate {
+	return slurm.Candidate{Record: w.record, Turn: w.turn, Earliest: w.earliest, Licenses: w.licenses}
+}
+
 // stockBySet returns the stock jobs that wait and have no later turn than that, by the sets that their partitions have
 // nodes of.
-func stockBySet(c *state.Core, s *state.Snapshot, now int64, lowest slurm.Turn, sets *Sets) map[int][]slurm.Candidate {
-	waiting := map[int][]slurm.Candidate{}
+func stockBySet(c *state.Core, s *state.Snapshot, now int64, lowest slurm.Turn, sets *Sets) map[int][]waiter {
+	waiting := map[int][]waiter{}
 	var ends map[slurmctl.JobID]int64
 	inside := insideOf(c)
 	for i := range s.Jobs {
@@ -337,7 +349,7 @@ func stockBySet(c *state.Core, s *state.Snapshot, now int64, lowest slurm.Turn, 
 			continue
 		}
 		for _, set := range touched {
-			waiting[set] = append(waiting[set], slurm.Candidate{Record: r, Turn: its, Earliest: earliest, Licenses: licenses})
+			waiting[set] = append(waiting[set], waiter{r, its, earliest, licenses})
 		}
 	}
 	return waiting

@@ -26,7 +26,7 @@ func TierOf(c *state.Core, r *slurmctl.Job, highest bool) int {
 // MostOfUser is how many waiting jobs of one user are considered, if there are too many.
 const MostOfUser = 40
 
-// urgency holds what orders candidates as Slurm does: their turn, then submission, tasks of an array by their numbers.
+// urgency holds what orders jobs as Slurm does: their turn, then submission, tasks of an array by their numbers.
 type urgency struct {
 	turn       slurm.Turn
 	since      time.Time
@@ -36,10 +36,10 @@ type urgency struct {
 	at         int // in a list
 }
 
-func urgencyOf(cand *slurm.Candidate) urgency {
-	u := urgency{cand.Turn, cand.Record.SubmitTime, cand.Record.ID, -1, cand.Record.ID, 0}
-	if task, is := cand.Record.Task(); is {
-		u.submission, u.task = cand.Record.ArrayJobID, int64(task)
+func urgencyOf(turn slurm.Turn, r *slurmctl.Job) urgency {
+	u := urgency{turn, r.SubmitTime, r.ID, -1, r.ID, 0}
+	if task, is := r.Task(); is {
+		u.submission, u.task = r.ArrayJobID, int64(task)
 	}
 	return u
 }
@@ -50,22 +50,12 @@ func (u urgency) compare(other urgency) int {
 }
 
 // MoreUrgent orders candidates as Slurm does.
-func MoreUrgent(a, b slurm.Candidate) int { return urgencyOf(&a).compare(urgencyOf(&b)) }
-
-// SortByUrgency puts the most urgent of many candidates first. These are large, so it sorts what orders them.
-func SortByUrgency(list []slurm.Candidate) {
-	order := make([]urgency, len(list))
-	for i := range list {
-		order[i] = urgencyOf(&list[i])
-		order[i].at = i
-	}
-	slices.SortFunc(order, urgency.compare)
-	sorted := make([]slurm.Candidate, len(list))
-	for i, u := range order {
-		sorted[i] = list[u.at]
-	}
-	copy(list, sorted)
+func MoreUrgent(a, b slurm.Candidate) int {
+	return urgencyOf(a.Turn, a.Record).compare(urgencyOf(b.Turn, b.Record))
 }
+
+// SortByUrgency puts the most urgent candidates first.
+func SortByUrgency(list []slurm.Candidate) { ShareOut(list, len(list)) }
 
 // Fewest returns the length of the shortest choice, or of all nodes if there is no choice.
 func Fewest(nodes []int, choices [][]int) int {
@@ -79,20 +69,31 @@ func Fewest(nodes []int, choices [][]int) int {
 // ShareOut sorts a list before it is cut to `most` jobs: the most urgent first. If the list is longer, it puts the
 // jobs of a user after the first MostOfUser behind all others. So one user's jobs cannot push out all other jobs.
 func ShareOut(list []slurm.Candidate, most int) {
-	SortByUrgency(list)
-	if len(list) <= most {
-		return
+	sorted := make([]slurm.Candidate, 0, len(list))
+	for _, i := range shareOut(len(list), most, func(i int) (slurm.Turn, *slurmctl.Job) { return list[i].Turn, list[i].Record }) {
+		sorted = append(sorted, list[i])
 	}
-	of, beyond := map[uint32]int{}, make([]slurm.Candidate, 0, len(list))
-	first := list[:0]
-	for _, cand := range list {
-		if of[cand.Record.UID]++; of[cand.Record.UID] > MostOfUser {
-			beyond = append(beyond, cand)
+	copy(list, sorted)
+}
+
+// shareOut returns the order of n jobs as ShareOut does. A site has many, so it sorts only what orders them.
+func shareOut(n, most int, job func(i int) (slurm.Turn, *slurmctl.Job)) []int {
+	urgencies := make([]urgency, n)
+	for i := range urgencies {
+		urgencies[i] = urgencyOf(job(i))
+		urgencies[i].at = i
+	}
+	slices.SortFunc(urgencies, urgency.compare)
+	of, order, beyond := map[uint32]int{}, make([]int, 0, n), []int(nil)
+	for _, u := range urgencies {
+		_, r := job(u.at)
+		if of[r.UID]++; n > most && of[r.UID] > MostOfUser {
+			beyond = append(beyond, u.at)
 		} else {
-			first = append(first, cand)
+			order = append(order, u.at)
 		}
 	}
-	copy(list[len(first):], beyond)
+	return append(order, beyond...)
 }
 
 // UntilLook is how many seconds later than planned Slurm may start a stock job. It does so when it next looks
