@@ -302,7 +302,7 @@ func (t *Sets) competes(r *slurmctl.Job, inside bool, licenses []slurmctl.Licens
 // elsewhere stands for the nodes that no evolving job wants.
 const elsewhere = -1
 
-// waiter is a stock job that waits. There may be many, of which few become candidates.
+// waiter is a stock job that waits. There may be many, and few become candidates.
 type waiter struct {
 	record   *slurmctl.Job
 	turn     slurm.Turn
