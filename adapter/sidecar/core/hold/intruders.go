@@ -204,6 +204,8 @@ func noteClosed(c *state.Core) {
 			continue
 		case !there:
 			o.Until = o.Since // it ended, or somebody deleted it
+		case !r.End.IsZero() && c.Reached(c.Now, r.End):
+			o.Until = r.End.Add(-state.ClockSlack) // it ended, unless Slurm still extends it
 		case len(msg.Without(o.Nodes, o.Job.Nodes())) == 0:
 			o.Until = freeFrom(c) // the job has them, and may free them at once
 		case !slices.Contains(r.Users, o.Job.User):

@@ -125,6 +125,12 @@ func TestNoteClosed(t *testing.T) {
 			noteClosed(c)
 			noteGivenUp(c, "evo_7_2_1")
 		}, time.Unix(1003, 0)},
+		"it has ended": {func(c *state.Core, _ *state.Job) {
+			c.Reservations["evo_7_2_1"] = slurmctl.Reservation{Users: []string{"user"}, End: time.Unix(1005, 0)}
+		}, time.Unix(1003, 0)},
+		"it has not ended yet": {func(c *state.Core, _ *state.Job) {
+			c.Reservations["evo_7_2_1"] = slurmctl.Reservation{Users: []string{"user"}, End: time.Unix(1006, 0)}
+		}, time.Time{}},
 		"nobody knows who did": {func(c *state.Core, _ *state.Job) { delete(c.Reservations, "evo_7_2_1") }, since},
 	} {
 		j := &state.Job{Job: &row.Job{}}
