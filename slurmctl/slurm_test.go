@@ -232,7 +232,7 @@ func TestKindsOfJobs(t *testing.T) {
 		t.Fatalf("%d nodes, %d partitions", len(nodes), len(parts))
 	}
 	for _, n := range nodes {
-		want := slurmctl.Node{Name: n.Name, State: "idle", CPUs: 4, Memory: 1000, Weight: 1, Partitions: []string{"main"}}
+		want := slurmctl.Node{Name: n.Name, State: "idle", CPUs: 4, Memory: 1000, Layout: slurmctl.Layout{Sockets: 4, Cores: 1, Threads: 1}, Weight: 1, Partitions: []string{"main"}}
 		switch n.Name {
 		case "n1", "n2":
 			want.Weight, want.Features, want.Partitions = 7, []string{"big", "fast"}, []string{"main", "whole"}
