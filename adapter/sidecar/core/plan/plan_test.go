@@ -316,7 +316,7 @@ func TestTasksInOrder(t *testing.T) {
 		return slurm.Candidate{Record: &slurmctl.Job{ID: id, ArrayJobID: array, ArrayTasks: 1, Display: display}}
 	}
 	list := []slurm.Candidate{one(9, 9, "9"), one(1, 1, "1_4"), one(8, 1, "1_2"), one(3, 3, "3"), one(6, 1, "1_3")}
-	stock.SortByUrgency(list)
+	stock.ShareOut(list, len(list))
 	var got []string
 	for _, c := range list {
 		got = append(got, c.Record.Display)

@@ -21,7 +21,7 @@ func TestStartsAround(t *testing.T) {
 	o := msg.NewOccupancy(2, b.Now.Unix())
 	o.Reserve(1, b.Now.Unix()+7*60, b.Now.Unix()+30*60, "course")
 	list := Candidates(b.Core, b.Seen, b.Now.Unix(), slurm.Turn{Tier: math.MinInt}, nil)
-	SortByUrgency(list)
+	ShareOut(list, len(list))
 	if got := Starts(b.Core, b.Seen, o, list); got[0].Start != b.Now.Unix()+30*60 || got[1].Start != b.Now.Unix() {
 		t.Errorf("starts %+v from %d on", got, b.Now.Unix())
 	}
@@ -40,7 +40,7 @@ func TestStartsBounded(t *testing.T) {
 	}
 	h, _ := newShares(b.Core, b.Seen, msg.NewOccupancy(2, b.Now.Unix()), false)
 	list := Candidates(b.Core, b.Seen, b.Now.Unix(), slurm.Turn{Tier: math.MinInt}, nil)
-	SortByUrgency(list)
+	ShareOut(list, len(list))
 	for i := range list {
 		h.start(&list[i], map[slurmctl.JobID][]int64{})
 	}

@@ -383,7 +383,7 @@ func placed(c *state.Core, s *state.Snapshot, cand *slurm.Candidate) bool {
 		limit = min(limit, planner.MaxDuration/rounds) * rounds
 	}
 	if own, in := s.Reservations[r.Reservation]; in {
-		if r.NumNodes > Fewest(nodes, choices) {
+		if r.NumNodes > fewest(nodes, choices) {
 			return false
 		}
 		if left := own.End.Unix() - c.Since(s.Taken.Unix(), own.Start.Unix()); slurm.Seconds(r.TimeLimit) <= left {
@@ -397,7 +397,7 @@ func placed(c *state.Core, s *state.Snapshot, cand *slurm.Candidate) bool {
 	} else {
 		count *= tasks
 	}
-	count = min(max(count, 1), Fewest(nodes, choices))
+	count = min(max(count, 1), fewest(nodes, choices))
 	cand.Nodes, cand.Choices, cand.Parts, cand.Rank = nodes, choices, parts, slurm.RankOf(c, r)
 	cand.Profile = planner.Profile{{Duration: limit, Nodes: count}}
 	return true

@@ -54,11 +54,8 @@ func MoreUrgent(a, b slurm.Candidate) int {
 	return urgencyOf(a.Turn, a.Record).compare(urgencyOf(b.Turn, b.Record))
 }
 
-// SortByUrgency puts the most urgent candidates first.
-func SortByUrgency(list []slurm.Candidate) { ShareOut(list, len(list)) }
-
-// Fewest returns the length of the shortest choice, or of all nodes if there is no choice.
-func Fewest(nodes []int, choices [][]int) int {
+// fewest returns the length of the shortest choice, or of all nodes if there is no choice.
+func fewest(nodes []int, choices [][]int) int {
 	least := len(nodes)
 	for _, one := range choices { // each is a part of the nodes
 		least = min(least, len(one))
