@@ -47,10 +47,13 @@ func nodeSeconds(j simulate.JobResult) (sum int64) {
 
 // TestMalleableWork checks that a malleable job ends when its work is done, the same node-seconds
 // at all sizes, apart from the cost of changes. It must stay within its bounds, and skipped polls
-// must change nothing.
+// must change nothing. In the first two seeds a job ends after a rest and is never seen COMPLETING.
 func TestMalleableWork(t *testing.T) {
-	first, changes := rand.Uint64N(1<<32), 0
-	for seed := first; seed < first+6; seed++ {
+	seeds, changes := []uint64{1111, 4231348121}, 0
+	for first := rand.Uint64N(1 << 32); len(seeds) < 8; first++ {
+		seeds = append(seeds, first)
+	}
+	for _, seed := range seeds {
 		e := malleables(t, seed)
 		r := outcome(t, e)
 		e.EveryPoll = true
