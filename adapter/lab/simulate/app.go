@@ -168,6 +168,7 @@ type Says struct {
 	Mute  bool          // it does not answer
 	Nodes int           // largest number of nodes that it accepts; below 0 for all
 	Until time.Duration // promises to give accepted nodes back by then, from its answer on; 0: no promise
+	Bound bool          // promises to give them back by the time until which they are offered
 }
 
 // Act is an application's action some time into a step, which ends the step.

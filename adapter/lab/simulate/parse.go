@@ -81,8 +81,8 @@ func parseChange(what string) (*api.ChangeRequest, error) {
 }
 
 // parseSays reads answers in order; the last one repeats: all, none (it declines), mute, or a
-// number of nodes, each with an optional @DURATION for which it promises to keep them, and an optional +DURATION that the
-// answer takes.
+// number of nodes, each with an optional @DURATION for which it promises to keep them (@until: until the time that the
+// offer names), and an optional +DURATION that the answer takes.
 func parseSays(text string) (all []Says, err error) {
 	for one := range strings.SplitSeq(text, ",") {
 		what, after, slow := strings.Cut(one, "+")
@@ -93,7 +93,7 @@ func parseSays(text string) (all []Says, err error) {
 			}
 		}
 		what, keeps, promises := strings.Cut(what, "@")
-		if promises {
+		if a.Bound = promises && keeps == "until"; promises && !a.Bound {
 			if a.Until, err = time.ParseDuration(keeps); err != nil {
 				return nil, err
 			}

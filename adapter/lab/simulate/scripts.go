@@ -261,7 +261,11 @@ func (l *listener) Run(p *slurmsim.Process) {
 			if o.Kind == "shrink" {
 				a.Work.on(s.Cluster, o.Has-o.Accepted) // first it leaves them
 			}
-			if l.Until = (time.Time{}); says.Until > 0 && o.Kind == "grow" {
+			switch l.Until = (time.Time{}); {
+			case o.Kind != "grow":
+			case says.Bound:
+				l.Until = o.Until
+			case says.Until > 0:
 				l.Until = s.Cluster.Now().Add(says.Until)
 			}
 			l.Offer = &o
