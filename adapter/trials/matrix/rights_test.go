@@ -7,6 +7,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"syscall"
@@ -53,7 +54,7 @@ func TestRights(t *testing.T) {
 			outcomes := make([]error, len(everyMode))
 			var all sync.WaitGroup
 			for i, mode := range everyMode {
-				all.Go(func() { outcomes[i] = s.evolves(ctx, mode) })
+				all.Go(func() { outcomes[i] = s.evolves(ctx, mode, 1) })
 			}
 			all.Wait()
 			if err := s.clean(ctx); err != nil {
@@ -109,25 +110,26 @@ func (s *rights) startAs(name string) {
 	})
 }
 
-// counts is a job that notes in every step on how many nodes its tasks run. Its arguments are a file and the drive mode.
+// counts is a job that notes in every step on how many nodes its tasks run. Its arguments are a file, the drive mode, and how many
+// seconds a step lasts.
 const counts = `#!/bin/sh
 run=evosrun; [ $2 = chain ] && run=srun
 while [ -z "$EVO_DONE" ]; do
   $run --ntasks-per-node=1 sh -c 'echo $SLURMD_NODENAME' | sort -u | wc -l >>$1
-  sleep 1
+  sleep $3
   [ $2 = chain ] && exit
   eval "$(evosctl next)"
 done
 `
 
-// evolves has a job grow and shrink in a drive mode.
-func (s *rights) evolves(ctx context.Context, mode drivemode.Mode) error {
+// evolves has a job grow and shrink in a drive mode, by steps of some seconds.
+func (s *rights) evolves(ctx context.Context, mode drivemode.Mode, seconds int) error {
 	script := s.Dir + "/" + string(mode) + ".sh"
 	if err := os.WriteFile(script, []byte(counts), 0o755); err != nil {
 		return err
 	}
-	out, errs, err := s.As(0, "evosbatch", "--parsable", "--output=/dev/null", "--drive="+string(mode), "--profile=1@3s,3@3s,2@3s",
-		script, string(mode), string(mode))
+	out, errs, err := s.As(0, "evosbatch", "--parsable", "--output=/dev/null", "--drive="+string(mode), fmt.Sprintf("--profile=1@%[1]ds,3@%[1]ds,2@%[1]ds", seconds+2),
+		script, string(mode), string(mode), strconv.Itoa(seconds))
 	if err != nil {
 		return fmt.Errorf("evosbatch: %w: %s", err, errs)
 	}
