@@ -1,10 +1,10 @@
 package core
 
 import (
-	"slices"
 	"time"
 
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/msg"
+	"github.com/evoslurm/evoslurm/adapter/sidecar/core/pace"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/state"
 	"github.com/evoslurm/evoslurm/slurmctl"
 )
@@ -47,19 +47,7 @@ func clockSet(c *state.Core, by time.Duration) {
 		c.Known[id] = known
 	}
 	c.Tries.Changed++ // times of the snapshot and of jobs
-	if c.Snapshot != nil {
-		s := c.Snapshot.Copied() // an attempt may be reading the original
-		c.Snapshot, s.Jobs = s, slices.Clone(s.Jobs)
-		s.ByID = make(map[slurmctl.JobID]*slurmctl.Job, len(s.Jobs))
-		for i := range s.Jobs {
-			s.ByID[s.Jobs[i].ID] = &s.Jobs[i]
-			back(&s.Jobs[i].SubmitTime, &s.Jobs[i].StartTime, &s.Jobs[i].EndTime)
-		}
-		for name, r := range s.Reservations {
-			back(&r.Start, &r.End)
-			s.Reservations[name] = r
-		}
-	}
+	pace.ClockSet(c, by)
 	for _, all := range []map[string]slurmctl.Reservation{c.Reservations, c.StuckHolds} {
 		for name, r := range all {
 			back(&r.Start, &r.End)

@@ -46,7 +46,7 @@ func step(c *state.Core, now time.Time, inputs ...msg.Input) []msg.Effect {
 	if c.Wait = max(c.Wake.Sub(now), time.Millisecond); c.Planning || c.Looking != nil {
 		c.Wait = c.Config.Strategies.Timeout // the answer comes before anything is due
 	}
-	c.Quiet.Note(now, inputs, c.Effects)
+	noteQuiet(c, inputs)
 	effects := append(c.Effects, msg.Wake{c.Wake})
 	c.Effects = nil
 	return effects
@@ -72,7 +72,7 @@ func cycle(c *state.Core, s *state.Snapshot) {
 		refit.Plan(c, s)
 		return
 	}
-	slurm.ExcuseContacted(c, s)
+	pace.ExcuseContacted(c, s)
 	// 2. what may begin again
 	change.NextTries(c)
 	state.UnmuteAll(c)
@@ -174,7 +174,7 @@ func observed(c *state.Core, in msg.Observation) {
 		if before := c.SlurmConfig.Version; before != "" && before != in.Config.Version {
 			c.Log.WithField("slurm", in.Config.Version).WithField("before", before).Info("slurmctld is of another version")
 		}
-		err = state.TakeConfig(c, *in.Config)
+		err = slurm.TakeConfig(c, *in.Config)
 		slurm.TakeTopology(c, &in)
 	}
 	if err == nil && len(in.Nodes) == 0 {
@@ -197,7 +197,7 @@ func observed(c *state.Core, in msg.Observation) {
 			c.In(&in.Reservations[i].Start, &in.Reservations[i].End)
 		}
 	}
-	s := pace.NewSnapshot(in, c.Snapshot)
+	s := pace.NewSnapshot(c, in)
 	slurm.WatchLayout(c, s)
 	if err := act.WatchTwin(c, s); err != nil {
 		c.LastErr, c.NextCycle = err, c.Now.Add(max(c.Config.PollInterval, time.Second))

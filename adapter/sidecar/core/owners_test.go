@@ -23,11 +23,14 @@ import (
 const mostFields = 15
 
 // TestOwners: the fields of a job are in groups, and only a group's owner and package state, which has the verbs,
-// write them. The owner is named in the group's comment. Copies in local variables are free, and a Target is
-// change's draft of a changed job. A pointer to a record of Slurm may be taken to read it; only verbs write records.
+// write them. The same holds for the snapshot of Slurm. The owner is named in the group's comment. Copies in local
+// variables are free, and a Target is change's draft of a changed job. A pointer to what Slurm shows of a job or a node
+// may be taken to read it; only verbs write that.
 func TestOwners(t *testing.T) {
 	w := load(t)
-	w.readOwners()
+	if w.readOwners(); w.owner["state.Snapshot"] == "" || w.owner["state.Derived"] == "" {
+		t.Error("the snapshot of Slurm names no owner")
+	}
 	for _, room := range w.rooms {
 		if room.name != "state" {
 			for _, file := range room.files {
@@ -54,7 +57,7 @@ type watch struct {
 	files  *token.FileSet
 	rooms  []*room
 	owner  map[string]string // by the name of a struct, such as state.Waits
-	groups map[string]bool   // the structs that Job embeds
+	groups map[string]bool   // the structs that Job embeds, and those of the snapshot
 	faults []string
 }
 
@@ -123,6 +126,7 @@ func (w *watch) readOwners() {
 		}
 	}
 	w.owner["state.Job"], w.owner["state.Target"], w.owner["row.Job"] = "state", "change", "state"
+	w.owner["state.Snapshot"], w.owner["state.Derived"], w.groups["state.Snapshot"] = said["Snapshot"], said["Derived"], true
 	job := state.pkg.Scope().Lookup("Job").Type().Underlying().(*types.Struct)
 	stored := underlying(job.Field(0).Type()).(*types.Struct) // row.Job
 	for i := range stored.NumFields() {
@@ -144,7 +148,7 @@ func (w *watch) readOwners() {
 			w.owner["state."+f.Name()], w.groups["state."+f.Name()] = said[f.Name()], true
 		}
 	}
-	if job.NumFields() > mostFields || len(w.groups) < 10 {
+	if job.NumFields() > mostFields || len(w.groups) < 11 {
 		w.t.Errorf("Job has %d fields, and %d groups were found", job.NumFields(), len(w.groups))
 	}
 }
@@ -222,6 +226,12 @@ func (w *watch) written(r *room, e ast.Expr, address bool) {
 	}
 }
 
+// shown lists the types of what Slurm shows, and shownIn the fields with it.
+var (
+	shown   = []string{"slurmctl.Job", "slurmctl.Node"}
+	shownIn = []string{"state.Sight.Record", "state.Snapshot.Jobs", "state.Snapshot.Nodes"}
+)
+
 // passes blames the room for each field on the way of a selection that it does not own. It reports whether the
 // way ends here: the draft of a change has its own owner, and what a pointer leads to is another value.
 func (w *watch) passes(r *room, x *ast.SelectorExpr, address bool) (ends bool) {
@@ -236,10 +246,10 @@ func (w *watch) passes(r *room, x *ast.SelectorExpr, address bool) (ends bool) {
 		field := underlying(at).(*types.Struct).Field(i)
 		whole := structName(field.Type()) // of an embedded group
 		switch {
-		case name == "slurmctl.Job" && !address && isPointer(at):
+		case slices.Contains(shown, name) && !address && isPointer(at):
 			w.blame(r, x, "state", "a record's "+field.Name())
 			return true
-		case address && field.Name() == "Record":
+		case address && slices.Contains(shownIn, name+"."+field.Name()):
 		case !field.Embedded() && w.owner[name] != "":
 			w.blame(r, x, w.owner[name], name+"."+field.Name())
 		case field.Embedded() && w.owner[whole] != "" && k == len(sel.Index())-1:

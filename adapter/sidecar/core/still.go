@@ -6,6 +6,8 @@ import (
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/adopt"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/follow"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/hold"
+	"github.com/evoslurm/evoslurm/adapter/sidecar/core/msg"
+	"github.com/evoslurm/evoslurm/adapter/sidecar/core/pace"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/slurm"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/state"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/talk"
@@ -18,14 +20,8 @@ import (
 
 // same does what [Core.Same] says.
 func same(c *state.Core, begun, now time.Time) {
-	p, s := &c.Pace, c.Snapshot
-	p.Polling, p.Begun, p.Ended = false, begun, now
-	c.NextCycle = begun.Add(c.Config.PollInterval)
-	for _, j := range c.Active {
-		j.StillQueued(s.Taken, begun)
-	}
+	pace.Same(c, begun, now)
 	hold.Charge(c, begun)
-	s.Taken, s.NodesTaken, s.Holders, s.Eligibles = begun, time.Time{}, nil, nil
 }
 
 // rested does what [Core.Rested] says.
@@ -49,6 +45,26 @@ func still(c *state.Core) (until time.Time) {
 		until = c.Next
 	}
 	return until
+}
+
+// noteQuiet notes whether a step heard of, or asked for, more than polls, plans, and measured delays.
+func noteQuiet(c *state.Core, inputs []msg.Input) {
+	for _, in := range inputs {
+		switch in.(type) {
+		case msg.Observation, msg.Planned, msg.Tick:
+		default: // a time that it set was perhaps not compared yet
+			c.Quiet.Acted = c.Now
+			return
+		}
+	}
+	for _, e := range c.Effects {
+		switch e.(type) {
+		case msg.Poll, msg.PollNodes, msg.Plan, msg.Resize, msg.SaveDelay:
+		default:
+			c.Quiet.Acted = c.Now
+			return
+		}
+	}
 }
 
 // longestRest is the longest time without decisions.

@@ -55,7 +55,7 @@ func ExpanderLimit(c *state.Core, j *state.Job, nodes []string) (limit time.Dura
 func reservedAfter(s *state.Snapshot, nodes []string, from time.Time) (next time.Time) {
 	list := msg.SetOf(nodes)
 	for _, r := range s.Reservations {
-		if _, ours := state.ParseHold(r); !ours && !r.Start.Before(from) && (next.IsZero() || r.Start.Before(next)) && list.Any(r.Nodes) {
+		if _, ours := s.Holds[r.Name]; !ours && !r.Start.Before(from) && (next.IsZero() || r.Start.Before(next)) && list.Any(r.Nodes) {
 			next = r.Start
 		}
 	}

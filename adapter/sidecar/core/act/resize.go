@@ -10,6 +10,7 @@ import (
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/hold"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/lend"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/msg"
+	"github.com/evoslurm/evoslurm/adapter/sidecar/core/pace"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/plan"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/refit"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/slurm"
@@ -343,10 +344,8 @@ func SettleShrink(c *state.Core, j *state.Job, p *state.Pending, o msg.Outcome) 
 	surplus := state.CommandOf[msg.Shrink](p).Surplus
 	j.GaveBack(surplus, c.Now)
 	miscounted(c, j, state.CommandOf[msg.Shrink](p))
-	if o.Err == nil && c.Snapshot != nil {
-		for _, name := range surplus { // others may have them at once
-			delete(c.Snapshot.InUse, name)
-		}
+	if o.Err == nil {
+		pace.GivenBack(c, surplus)
 	}
 }
 

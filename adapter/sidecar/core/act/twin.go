@@ -23,10 +23,10 @@ func WatchTwin(c *state.Core, s *state.Snapshot) error {
 	if c.Twin != nil || c.Snapshot == nil || !c.Passed(c.Now, c.Started.Add(twinGrace)) {
 		return c.Twin
 	}
-	for _, name := range state.SortedKeys(s.Reservations) {
-		own, ours := state.ParseHold(s.Reservations[name])
+	for _, name := range state.SortedKeys(s.Holds) {
+		own := s.Holds[name]
 		j := c.ByID[own.Job]
-		if _, before := c.Snapshot.Reservations[name]; ours && j != nil && own.Attempt > j.Attempt && !before {
+		if _, before := c.Snapshot.Reservations[name]; j != nil && own.Attempt > j.Attempt && !before {
 			return standBack(c, name)
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/msg"
+	"github.com/evoslurm/evoslurm/adapter/sidecar/core/pace"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/state/statetest"
 	"github.com/evoslurm/evoslurm/slurmctl"
 )
@@ -34,12 +35,11 @@ func TestTwin(t *testing.T) {
 		if c.before {
 			b.Seen.Reservations[c.hold.Name] = c.hold
 		}
-		next := b.Seen.Copied()
-		next.Reservations[c.hold.Name] = c.hold
-		if err := WatchTwin(b.Core, next); (err != nil) != c.want {
+		next := msg.Observation{Begun: b.Now, Nodes: b.Seen.Nodes, Reservations: []slurmctl.Reservation{c.hold}}
+		if err := WatchTwin(b.Core, pace.NewSnapshot(b.Core, next)); (err != nil) != c.want {
 			t.Errorf("%s: %v", name, err)
 		}
-		if delete(next.Reservations, c.hold.Name); (WatchTwin(b.Core, next) != nil) != c.want {
+		if next.Reservations = nil; (WatchTwin(b.Core, pace.NewSnapshot(b.Core, next)) != nil) != c.want {
 			t.Errorf("%s: it acts again although nobody has restarted it", name)
 		}
 	}

@@ -145,8 +145,8 @@ func Adopt(c *state.Core, s *state.Snapshot) {
 		}
 	}
 	c.Handling.Done()
-	for _, r := range s.Reservations {
-		if own, ours := state.ParseHold(r); ours && c.ByID[own.Job] != nil {
+	for _, own := range s.Holds {
+		if c.ByID[own.Job] != nil {
 			c.ByID[own.Job].Numbered(own.Attempt)
 		}
 	}

@@ -27,8 +27,8 @@ func RecoverStep(c *state.Core, s *state.Snapshot, j *state.Job) int {
 		reached = max(reached, p.Step)
 	}
 	var held []int // the steps that nodes are held for
-	for _, r := range s.Reservations {
-		if own, ours := state.ParseHold(r); ours && own.Job == j.BaseID() && own.Step > max(reached, 1) {
+	for _, own := range s.Holds {
+		if own.Job == j.BaseID() && own.Step > max(reached, 1) {
 			held = append(held, own.Step)
 		}
 	}

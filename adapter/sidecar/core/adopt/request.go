@@ -80,7 +80,7 @@ func textsOf(c *state.Core, s *state.Snapshot, r *slurmctl.Job) (sp request.Requ
 	switch {
 	case asked && err == nil && len(sp.Profile) > 0, errors.Is(err, request.ErrVersion):
 		return sp, nil, asked, err
-	case !asked && !mayHaveLost(c, r, s.Taken) && !heldFor(s)[r.ID] || c.Owner(r.ID) != nil:
+	case !asked && !mayHaveLost(c, r, s.Taken) && !s.Holders[r.ID] || c.Owner(r.ID) != nil:
 		return sp, nil, false, nil
 	}
 	read := ReadScript(c, r)
@@ -103,19 +103,6 @@ func textsOf(c *state.Core, s *state.Snapshot, r *slurmctl.Job) (sp request.Requ
 // and the sidecar park jobs.
 func mayHaveLost(c *state.Core, r *slurmctl.Job, now time.Time) bool {
 	return r.State == slurmctl.Pending && !c.Reached(now, r.StartTime.Add(-Parked/2))
-}
-
-// heldFor returns the jobs that have holds. If the database was lost, such a job may run without a marker.
-func heldFor(s *state.Snapshot) map[slurmctl.JobID]bool {
-	if s.Holders == nil {
-		s.Holders = map[slurmctl.JobID]bool{}
-		for _, r := range s.Reservations {
-			if own, ours := state.ParseHold(r); ours {
-				s.Holders[own.Job] = true
-			}
-		}
-	}
-	return s.Holders
 }
 
 // ReadScript returns what a job's script asks for, or starts to read it: then a later cycle has the result. A

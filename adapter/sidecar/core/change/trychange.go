@@ -286,7 +286,7 @@ func users(c *state.Core, s *state.Snapshot, j *state.Job, nodes msg.Set, start,
 	}
 	for _, name := range state.SortedKeys(s.Reservations) {
 		r := s.Reservations[name]
-		if _, ours := state.ParseHold(r); !ours && r.Start.Unix() < end && start < r.End.Unix() && nodes.Any(r.Nodes) {
+		if _, ours := s.Holds[name]; !ours && r.Start.Unix() < end && start < r.End.Unix() && nodes.Any(r.Nodes) {
 			who = append(who, "reservation "+name)
 		}
 	}

@@ -29,8 +29,8 @@ func sharesCore(cfg config.Config) *state.Core {
 		nodes = append(nodes, slurmctl.Node{Name: names[i], State: "idle"})
 	}
 	c := state.New(msg.Site{Root: true}, cfg, msg.Strategy{}, time.Unix(sharesNow, 0))
-	c.Snapshot = pace.NewSnapshot(msg.Observation{Begun: c.Now, Nodes: nodes,
-		Partitions: []slurmctl.Partition{{Name: "main", Up: true, Nodes: names}, {Name: "half", Up: true, Nodes: names[:8]}}}, nil)
+	c.Snapshot = pace.NewSnapshot(c, msg.Observation{Begun: c.Now, Nodes: nodes,
+		Partitions: []slurmctl.Partition{{Name: "main", Up: true, Nodes: names}, {Name: "half", Up: true, Nodes: names[:8]}}})
 	return c
 }
 

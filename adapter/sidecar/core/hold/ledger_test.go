@@ -55,7 +55,7 @@ func TestWhyHoldsEnd(t *testing.T) {
 		j := sharesJob(core, 7, "alice", "main", row.Running)
 		j.Profile = make(planner.Profile, 2)
 		held := slurmctl.Reservation{Name: state.OwnName{Job: 7, Step: c.step, Attempt: 1}.String(), Nodes: []string{"n1", "n2"}, Start: at.Add(10 * time.Minute), End: at.Add(time.Hour), Flags: msg.HoldFlags}
-		core.Snapshot = pace.NewSnapshot(msg.Observation{Begun: at, Nodes: []slurmctl.Node{{Name: "n1", State: "idle"}, {Name: "n2", State: "idle"}}}, nil)
+		core.Snapshot = pace.NewSnapshot(core, msg.Observation{Begun: at, Nodes: []slurmctl.Node{{Name: "n1", State: "idle"}, {Name: "n2", State: "idle"}}})
 		SetHold(core, held)
 		core.Now = at.Add(90 * time.Second)
 		if c.does(core, j); c.site {

@@ -24,7 +24,6 @@ const (
 // WatchPower is called with every poll. It logs nodes that do not come up. Plans that have them are remade, as
 // for any node that is down.
 func WatchPower(c *state.Core, s *state.Snapshot) {
-	s.LeftToSlurm = c.Power.On && c.Power.Leaves(s.Taken)
 	failed := watchPower(&c.Power, s)
 	if len(failed) == 0 {
 		return

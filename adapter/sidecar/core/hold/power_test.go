@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/msg"
+	"github.com/evoslurm/evoslurm/adapter/sidecar/core/pace"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/refit"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/slurm"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/state"
@@ -29,7 +30,7 @@ func TestPowerOccupancy(t *testing.T) {
 		t.Error("a node that is off is free at once")
 	}
 	c.Power.Denied = now.Add(time.Hour)
-	if WatchPower(c, s); !slurm.Free(s, []string{"n1"}) {
+	if s = pace.NewSnapshot(c, msg.Observation{Begun: now, Nodes: s.Nodes}); !slurm.Free(s, []string{"n1"}) {
 		t.Error("it is not free for Slurm to switch on")
 	}
 	if words := Switching(s, []string{"n1"}); !strings.Contains(words, "switched on") {

@@ -170,7 +170,7 @@ func wantedNodes(c *state.Core, s *state.Snapshot, keepers []keeper) []bool {
 func othersFrom(c *state.Core, s *state.Snapshot) []int64 {
 	from := slices.Repeat([]int64{math.MaxInt64}, len(s.Nodes))
 	for _, r := range s.Reservations {
-		if _, ours := state.ParseHold(r); ours || c.Reached(s.Taken, r.End) {
+		if _, ours := s.Holds[r.Name]; ours || c.Reached(s.Taken, r.End) {
 			continue
 		}
 		for _, name := range r.Nodes {

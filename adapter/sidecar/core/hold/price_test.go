@@ -59,7 +59,7 @@ func TestPrice(t *testing.T) {
 		for _, n := range []string{"n1", "n2", "n3", "n4", "n5", "n6"} {
 			seen.Nodes = append(seen.Nodes, slurmctl.Node{Name: n, State: "idle", CPUs: 4})
 		}
-		core.Snapshot = pace.NewSnapshot(seen, nil)
+		core.Snapshot = pace.NewSnapshot(core, seen)
 		TakeReservations(core, core.Snapshot)
 		Charge(core, at)
 		Price(core, core.Snapshot)
@@ -113,6 +113,7 @@ func TestPriceOfItsOwn(t *testing.T) {
 		j.Record = slurmctl.Job{ID: j.BaseID(), State: slurmctl.Pending, Reason: "BeginTime", Priority: uint64(9 - i), Partition: "main", NumNodes: 16, TimeLimit: time.Hour}
 	}
 	c.Snapshot.Reservations["evo_1_1_1"] = slurmctl.Reservation{Name: "evo_1_1_1", Nodes: c.Snapshot.Partitions["main"].Nodes, Start: time.Unix(sharesNow+600, 0), End: time.Unix(sharesNow+4200, 0), Flags: msg.StartFlags}
+	c.Snapshot.Holds["evo_1_1_1"] = state.OwnName{Job: 1, Step: 1, Attempt: 1}
 	TakeReservations(c, c.Snapshot)
 	if Price(c, c.Snapshot); c.Prices.Nodes != 0 {
 		t.Errorf("%d nodes are kept from those who could have them only after the hold's job", c.Prices.Nodes)

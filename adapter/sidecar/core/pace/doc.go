@@ -1,2 +1,2 @@
-// Package pace decides when to poll Slurm, and makes a snapshot of what a poll shows.
+// Package pace decides when to poll Slurm. It makes the snapshot of what a poll shows, and alone changes it.
 package pace

@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/msg"
-	"github.com/evoslurm/evoslurm/adapter/sidecar/core/slurm"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/state"
 	"github.com/evoslurm/evoslurm/slurmctl"
 )
@@ -127,32 +126,6 @@ func StartPolls(c *state.Core) {
 	if t := nextNodes(p); !t.IsZero() && due(t) {
 		p.AtNodes, p.NodesAt = true, c.Now
 		c.Emit(msg.PollNodes{Gently: p.Gated && !p.Growing})
-	}
-}
-
-// NodesSeen processes which nodes have become free.
-func NodesSeen(c *state.Core, in msg.NodesSeen) {
-	c.Pace.AtNodes = false
-	if in.Err == nil && c.Snapshot != nil && !slurm.CountsStand(c) {
-		refresh(c.Snapshot, in.Nodes, in.Begun)
-		slurm.ExcuseContacted(c, c.Snapshot)
-	}
-}
-
-// refresh applies a later poll of only the nodes: which can be used, and which are free.
-func refresh(s *state.Snapshot, nodes []slurmctl.Node, taken time.Time) {
-	s.NodesTaken, s.Nodes = taken, slices.Clone(s.Nodes) // an observation must not change
-	for _, n := range nodes {
-		i, ok := s.Index[n.Name]
-		if !ok {
-			continue
-		}
-		s.Nodes[i] = n
-		if n.CPUsAlloc == 0 && (n.State == "idle" || n.State == "reserved") {
-			delete(s.InUse, n.Name)
-		} else {
-			s.InUse[n.Name] = true
-		}
 	}
 }
 

@@ -1,7 +1,6 @@
 package refit
 
 import (
-	"maps"
 	"time"
 
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/adopt"
@@ -36,13 +35,11 @@ func Foreign(c *state.Core, s *state.Snapshot, origin int64) *msg.Occupancy {
 	}
 	slurm.AddNodes(c, o, s)
 	addStock(c, o, s)
-	others := maps.Clone(s.Reservations)
-	maps.DeleteFunc(others, func(_ string, r slurmctl.Reservation) bool {
-		_, ours := state.ParseHold(r)
-		return ours && !c.Config.Observes()
-	})
-	for _, by := range state.SortedKeys(others) {
-		r := others[by]
+	for _, by := range state.SortedKeys(s.Reservations) {
+		r := s.Reservations[by]
+		if _, ours := s.Holds[by]; ours && !c.Config.Observes() {
+			continue
+		}
 		for _, name := range r.Nodes {
 			if n, ok := s.Index[name]; ok {
 				o.Reserve(n, r.Start.Unix(), r.End.Unix(), by)

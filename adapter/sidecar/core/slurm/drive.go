@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/evoslurm/evoslurm/adapter/internal/drivemode"
 	"github.com/evoslurm/evoslurm/adapter/job/request"
@@ -13,6 +14,30 @@ import (
 	"github.com/evoslurm/evoslurm/planner"
 	"github.com/evoslurm/evoslurm/slurmctl"
 )
+
+// TakeConfig takes over Slurm's configuration, which says what drive mode Auto selects.
+func TakeConfig(c *state.Core, cfg slurmctl.Config) (err error) {
+	merge, reasons := slurmctl.Capabilities(cfg)
+	if cfg.Boot() != c.SlurmConfig.Boot() {
+		c.CountsFrom = time.Time{}
+	}
+	c.SlurmConfig, c.ConfigRead, c.Ageing = cfg, c.Now, cfg.Ageing()
+	stepMgrs, _ := slurmctl.StepMgr(cfg)
+	state.SetFacts(c, mode.Facts{UpdatesNeedAccount: c.Facts.UpdatesNeedAccount, ResizesOnce: slurmctl.ResizesOnce(cfg), StepManagers: stepMgrs, AsksJobs: !c.Site.Root})
+	c.Power.SetSaving(cfg)
+	if _, c.SlurmUser, err = cfg.SlurmUser(); err != nil {
+		return err
+	}
+	before := c.Drive
+	c.Drive, c.DriveReason = drivemode.Companion, strings.Join(reasons, "; ")
+	if merge {
+		c.Drive = drivemode.Merge
+	}
+	if c.Drive != before {
+		c.Log.WithField("drive", c.Drive).WithField("slurm", cfg.Version).Info("drive mode chosen: " + c.DriveReason)
+	}
+	return nil
+}
 
 // DriveOf returns the drive mode that a job gets, and why. The job's own choice comes first, then the configured mode,
 // then the mode that works here. If a job asks for merge where merge never works, DriveOf rejects it with the reason. If

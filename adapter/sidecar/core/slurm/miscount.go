@@ -4,28 +4,11 @@ import (
 	"slices"
 	"time"
 
-	"github.com/evoslurm/evoslurm/adapter/sidecar/core/msg"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/state"
 )
 
 // contactTakes is how long a node that was contacted may take to answer.
 const contactTakes = 10 * time.Second
-
-// ExcuseContacted makes nodes count as responding while Slurm waits for the answer that the sidecar had it ask for.
-func ExcuseContacted(c *state.Core, s *state.Snapshot) {
-	s.Asked = nil
-	for name, m := range c.Shrunk {
-		i, known := s.Index[name]
-		if !known || s.Nodes[i].Flags != "*" || !answersSoon(c, m) {
-			continue
-		}
-		if s.Asked == nil {
-			s.Nodes, s.Asked = slices.Clone(s.Nodes), msg.Set{} // an observation must not change
-		}
-		s.Nodes[i].Flags, s.Asked[name] = "", true
-		Told(c, name)
-	}
-}
 
 // Used notes that a job may have used a node whose count may be wrong.
 func Used(c *state.Core, name string) {
@@ -42,8 +25,8 @@ func Told(c *state.Core, name string) {
 	}
 }
 
-// answersSoon reports whether a node was contacted so lately that it may not have answered.
-func answersSoon(c *state.Core, m state.Miscount) bool {
+// AnswersSoon reports whether a node was contacted so lately that it may not have answered.
+func AnswersSoon(c *state.Core, m state.Miscount) bool {
 	return !m.Asked.IsZero() && !c.Reached(c.Now, m.Asked.Add(contactTakes))
 }
 
@@ -56,6 +39,6 @@ func Answered(c *state.Core, s *state.Snapshot, names []string) bool {
 	}
 	return !slices.ContainsFunc(names, func(name string) bool {
 		m := c.Shrunk[name]
-		return answersSoon(c, m) && (m.Told.Before(m.Asked) || !looked.After(m.Told) || s.Asked[name])
+		return AnswersSoon(c, m) && (m.Told.Before(m.Asked) || !looked.After(m.Told) || s.Asked[name])
 	})
 }

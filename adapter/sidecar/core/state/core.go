@@ -3,7 +3,6 @@ package state
 import (
 	"maps"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/evoslurm/evoslurm/adapter/api"
@@ -169,30 +168,6 @@ func New(site msg.Site, cfg config.Config, strategy msg.Strategy, now time.Time)
 	return c
 }
 
-// TakeConfig takes over Slurm's configuration.
-func TakeConfig(c *Core, cfg slurmctl.Config) (err error) {
-	merge, reasons := slurmctl.Capabilities(cfg)
-	if cfg.Boot() != c.SlurmConfig.Boot() {
-		c.CountsFrom = time.Time{}
-	}
-	c.SlurmConfig, c.ConfigRead, c.Ageing = cfg, c.Now, cfg.Ageing()
-	stepMgrs, _ := slurmctl.StepMgr(cfg)
-	SetFacts(c, mode.Facts{UpdatesNeedAccount: c.Facts.UpdatesNeedAccount, ResizesOnce: slurmctl.ResizesOnce(cfg), StepManagers: stepMgrs, AsksJobs: !c.Site.Root})
-	c.Power.SetSaving(cfg)
-	if _, c.SlurmUser, err = cfg.SlurmUser(); err != nil {
-		return err
-	}
-	before := c.Drive
-	c.Drive, c.DriveReason = drivemode.Companion, strings.Join(reasons, "; ")
-	if merge {
-		c.Drive = drivemode.Merge
-	}
-	if c.Drive != before {
-		c.Log.WithField("drive", c.Drive).WithField("slurm", cfg.Version).Info("drive mode chosen: " + c.DriveReason)
-	}
-	return nil
-}
-
 func (c *Core) LogJob(j *Job) note {
 	return c.Log.WithField("job", j.SlurmID).WithField("user", j.User).WithField("step", j.Step)
 }
@@ -211,24 +186,4 @@ type quiet struct {
 	Acted    time.Time // the last step that heard of, or asked for, more than polls, plans, and measured delays
 	Refitted bool      // the cycle replanned a running job from its time on
 	PutOff   bool      // a chore had no allowance
-}
-
-// Note records the inputs and effects of a step.
-func (q *quiet) Note(now time.Time, inputs []msg.Input, effects []msg.Effect) {
-	for _, in := range inputs {
-		switch in.(type) {
-		case msg.Observation, msg.Planned, msg.Tick:
-		default: // a time that it set was perhaps not compared yet
-			q.Acted = now
-			return
-		}
-	}
-	for _, e := range effects {
-		switch e.(type) {
-		case msg.Poll, msg.PollNodes, msg.Plan, msg.Resize, msg.SaveDelay:
-		default:
-			q.Acted = now
-			return
-		}
-	}
 }

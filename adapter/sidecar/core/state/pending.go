@@ -96,6 +96,9 @@ func (c *Core) RecordOf(j *Job, p *Pending, id slurmctl.JobID) *slurmctl.Job {
 		return &j.Record
 	}
 	if s := c.Snapshot; s != nil && s.Taken.Equal(p.Args.Seen) && s.ByID[id] != nil {
+		if c.Tries.Underway != 0 {
+			s.OwnRecords()
+		}
 		return s.ByID[id]
 	}
 	return &slurmctl.Job{ID: id, State: slurmctl.Pending}

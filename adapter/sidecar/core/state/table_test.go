@@ -188,6 +188,21 @@ func TestRecordOf(t *testing.T) {
 	}
 }
 
+// TestRecordBesideAttempt checks that a settled task changes no record that an attempt may be reading.
+func TestRecordBesideAttempt(t *testing.T) {
+	b := statetest.New(t, 1)
+	b.Stock(9, 1, 1, time.Hour)
+	attempt, limit := b.Seen.Copied(), time.Minute
+	b.Tries.Underway = 1
+	state.Wrote(b.RecordOf(nil, &state.Pending{Args: state.Args{Seen: b.Seen.Taken}}, 9), slurmctl.JobUpdate{TimeLimit: limit})
+	if got := b.Seen.ByID[9].TimeLimit; got != limit || b.Seen.Jobs[0].TimeLimit != limit {
+		t.Errorf("the snapshot has %v", got)
+	}
+	if got := attempt.ByID[9].TimeLimit; got != time.Hour || attempt.Jobs[0].TimeLimit != time.Hour {
+		t.Errorf("the attempt's snapshot has %v", got)
+	}
+}
+
 // TestStorePlan checks that a plan is saved only if it has changed.
 func TestStorePlan(t *testing.T) {
 	for name, c := range map[string]struct {

@@ -1,7 +1,6 @@
 package state
 
 import (
-	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -58,13 +57,6 @@ func (k *OpenCall) Result() TriedTarget {
 
 // Forget deletes a call's attempt.
 func (k *OpenCall) Forget() { k.Tried, k.Basis, k.Target = nil, nil, nil }
-
-// Copied returns a copy of a snapshot, which stores separately what is computed from it.
-func (s *Snapshot) Copied() *Snapshot {
-	n := *s
-	n.Reservations, n.InUse, n.Holders, n.Eligibles = maps.Clone(s.Reservations), maps.Clone(s.InUse), maps.Clone(s.Holders), maps.Clone(s.Eligibles)
-	return &n
-}
 
 // CopyOf returns a pointer to a copy.
 func CopyOf[T any](p *T) *T {

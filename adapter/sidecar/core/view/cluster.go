@@ -41,7 +41,7 @@ func Cluster(c *state.Core) *api.Cluster {
 		}
 		r := s.Reservations[name]
 		shown := api.Reservation{Name: r.Name, Start: c.Wall(r.Start), End: c.Wall(r.End), NodeList: slurmctl.CompressNodes(r.Nodes), Users: r.Users, Accounts: r.Accounts}
-		own, ours := state.ParseHold(r)
+		own, ours := s.Holds[name]
 		if _, stuck := c.StuckHolds[name]; stuck {
 			continue // hidden: it only covers the job's own time
 		}

@@ -25,6 +25,7 @@ func TestClusterShown(t *testing.T) {
 	c.Snapshot = &state.Snapshot{Taken: at(100), Nodes: []slurmctl.Node{{Name: "n1", State: "idle", Partitions: []string{"main"}}, {Name: "n2", State: "down"}},
 		Jobs: []slurmctl.Job{{ID: 7, Name: "stock", User: "bob", UID: 1, Account: "chem", Partition: "main", StartTime: at(50), EndTime: at(200), NodeList: []string{"n1", "n2"}},
 			{ID: 8, Name: "pending"}, {ID: 12, NodeList: []string{"n1"}}, {ID: 13, NodeList: []string{"n2"}}},
+		Holds: map[string]state.OwnName{"evo_13_2_1": {Job: 13, Step: 2, Attempt: 1}},
 		Reservations: map[string]slurmctl.Reservation{
 			"evo_13_2_1": {Name: "evo_13_2_1", Flags: []string{"IGNORE_JOBS", "OVERLAP"}, Start: at(150), End: at(160), Nodes: []string{"n2"}},
 			"evo_9_1_1":  {Name: "evo_9_1_1", Start: at(150), End: at(160), Nodes: []string{"n2"}}, // the site's

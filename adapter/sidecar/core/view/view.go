@@ -104,13 +104,10 @@ func status(c *state.Core) api.Status {
 // countHolds counts the holds in Slurm that can be given up, and their nodes.
 func countHolds(c *state.Core) (holds, nodes int) {
 	held := msg.Set{}
-	for _, r := range c.Snapshot.Reservations {
-		if _, stuck := c.StuckHolds[r.Name]; stuck {
-			continue
-		}
-		if _, ours := state.ParseHold(r); ours {
+	for name := range c.Snapshot.Holds {
+		if _, stuck := c.StuckHolds[name]; !stuck {
 			holds++
-			held.Add(r.Nodes)
+			held.Add(c.Snapshot.Reservations[name].Nodes)
 		}
 	}
 	return holds, len(held)
