@@ -49,17 +49,22 @@ func Compare(out io.Writer, c sim.Comparison, workload int, format string) error
 	}
 	drawPlans(&body, c, workload, y)
 	y += planHeight * float64(len(c.Strategies))
-	drawing := fmt.Sprintf(`<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %d %g" width="%d" height="%g" font-family="sans-serif" font-size="11">`+
-		"\n<rect width=\"100%%\" height=\"100%%\" fill=\"white\"/>\n%s</svg>\n", pictureWidth, y, pictureWidth, y, body.String())
-	if format == "html" {
-		drawing = "<!DOCTYPE html>\n<html lang=\"en\">\n<head><meta charset=\"utf-8\"><title>Strategies compared</title></head>\n<body>\n" + drawing + "</body>\n</html>\n"
-	}
-	_, err := io.WriteString(out, drawing)
-	return err
+	return body.page(out, y, "Strategies compared", format)
 }
 
 // svg collects shapes.
 type svg struct{ bytes.Buffer }
+
+// page writes the shapes as a picture of that height.
+func (s *svg) page(out io.Writer, height float64, title, format string) error {
+	drawing := fmt.Sprintf(`<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %d %g" width="%d" height="%g" font-family="sans-serif" font-size="11">`+
+		"\n<rect width=\"100%%\" height=\"100%%\" fill=\"white\"/>\n%s</svg>\n", pictureWidth, height, pictureWidth, height, s.String())
+	if format == "html" {
+		drawing = "<!DOCTYPE html>\n<html lang=\"en\">\n<head><meta charset=\"utf-8\"><title>" + title + "</title></head>\n<body>\n" + drawing + "</body>\n</html>\n"
+	}
+	_, err := io.WriteString(out, drawing)
+	return err
+}
 
 func (s *svg) rect(x, y, width, height float64, fill string) {
 	fmt.Fprintf(s, "<rect x=\"%.2f\" y=\"%.2f\" width=\"%.2f\" height=\"%.2f\" fill=\"%s\"/>\n", x, y, width, height, fill)

@@ -53,19 +53,54 @@ func TestCompare(t *testing.T) {
 				if boxes := strings.Contains(out.String(), "Effective utilisation (%)"); boxes != (tests > 1) {
 					t.Errorf("%d workloads: box plots: %v", tests, boxes)
 				}
-				for d := xml.NewDecoder(&out); ; {
-					if _, err := d.Token(); err == io.EOF {
-						break
-					} else if err != nil {
-						t.Fatal(err)
-					}
-				}
+				wellFormed(t, &out)
 			case "html":
 				if text := out.String(); !strings.HasPrefix(text, "<!DOCTYPE html>") || strings.Count(text, "<svg") != 1 || strings.Contains(text, "<?xml") {
 					t.Errorf("page starts with %.100q", text)
 				}
 			}
 		}
+	}
+}
+
+func wellFormed(t *testing.T, in io.Reader) {
+	t.Helper()
+	for d := xml.NewDecoder(in); ; {
+		if _, err := d.Token(); err == io.EOF {
+			return
+		} else if err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// TestGreen checks that the picture is well-formed, names every series once for each load, and has a point for every mode.
+func TestGreen(t *testing.T) {
+	e := sim.DefaultGreen
+	e.Tests = 1
+	tables, err := e.Run(t.Context(), 2, nil)
+	must.OK(t, err)
+	var out bytes.Buffer
+	must.OK(t, Green(&out, tables, "svg"))
+	series, points := map[string]int{}, 0
+	for _, table := range tables {
+		for i, r := range table.Rows {
+			if points++; i == 0 || table.Rows[i-1].Series != r.Series {
+				series[r.Series]++
+			}
+		}
+	}
+	for name, n := range series {
+		if got := strings.Count(out.String(), ">"+name+"<"); got != n || n != len(tables) {
+			t.Errorf("%q is there %d times, in %d tables %d times", name, got, len(tables), n)
+		}
+	}
+	if got := strings.Count(out.String(), "<circle"); got != points+len(series)*len(tables) {
+		t.Errorf("%d circles for %d modes of %d series", got, points, len(series))
+	}
+	wellFormed(t, &out)
+	if Green(io.Discard, tables, "png") == nil {
+		t.Error("png is accepted")
 	}
 }
 

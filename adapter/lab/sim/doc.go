@@ -39,4 +39,10 @@
 // come out number for number (package workload), and its schedulers run as they really work
 // (agreement). PECS23 also covers evolving applications. MALLEABLE.md has the figures, and what is
 // not reached.
+//
+// # Nodes that are switched off
+//
+// Green repeats table 6.2 of Georgiou's thesis: what it costs in waits, and saves in energy, to switch idle nodes off. Its
+// comments say what the text leaves open (DefaultGreen, workload.Green). docs/experiments.md has the figures, and what is not
+// reached.
 package sim

@@ -1,0 +1,100 @@
+// Package energy counts what nodes draw. A node has one state at a time, and each state draws a constant number of watts, so
+// that energy is the sum of the seconds in each state times its watts.
+package energy
+
+import (
+	"fmt"
+	"math"
+)
+
+// State describes what a node does.
+type State int
+
+// The states of a node. A job has a busy node; an idle node is awake without a job.
+const (
+	Busy State = iota
+	Idle
+	Boot
+	Shutdown
+	Off
+	states
+)
+
+// follows lists the states that may follow a state.
+var follows = [states][]State{Busy: {Idle}, Idle: {Busy, Shutdown}, Boot: {Idle}, Shutdown: {Off}, Off: {Boot}}
+
+// Follows lists the states that may follow s.
+func (s State) Follows() []State { return follows[s] }
+
+// Seconds holds node-seconds by state.
+type Seconds [states]int64
+
+// Watts holds what a node draws in each state.
+type Watts [states]float64
+
+// mostWatts is more than any node draws.
+const mostWatts = 1e6
+
+// Validate returns what no node can draw.
+func (w Watts) Validate() error {
+	for s, name := range []string{"busy", "idle", "boot", "shutdown", "off"} {
+		if v := w[s]; math.IsNaN(v) || v < 0 || v > mostWatts {
+			return fmt.Errorf("%s: %v is not within 0 … %g watts", name, v, mostWatts)
+		}
+	}
+	return nil
+}
+
+// KWh returns the energy of these node-seconds.
+func (w Watts) KWh(s Seconds) float64 {
+	joules := 0.
+	for state, seconds := range s {
+		joules += w[state] * float64(seconds)
+	}
+	return joules / 3.6e6
+}
+
+// BreakEven returns how many seconds a node must be off, beyond its shutdown and boot, to draw less than if it had been
+// idle, and whether there is such a time.
+func (w Watts) BreakEven(shutdown, boot int64) (int64, bool) {
+	extra := float64(shutdown)*(w[Shutdown]-w[Idle]) + float64(boot)*(w[Boot]-w[Idle])
+	if saves := w[Idle] - w[Off]; saves > 0 {
+		return int64(math.Ceil(max(extra/saves, 0))), true
+	}
+	return 0, false
+}
+
+// Meter counts the node-seconds of some nodes from second 0 on. All nodes are idle at first.
+type Meter struct {
+	Seconds Seconds
+	states  []State
+	since   []int64
+}
+
+// NewMeter returns a meter for that many nodes.
+func NewMeter(nodes int) *Meter {
+	m := &Meter{states: make([]State, nodes), since: make([]int64, nodes)}
+	for i := range m.states {
+		m.states[i] = Idle
+	}
+	return m
+}
+
+// State returns the state of a node.
+func (m *Meter) State(node int) State { return m.states[node] }
+
+// Since returns when the node came into its state.
+func (m *Meter) Since(node int) int64 { return m.since[node] }
+
+// Set changes the state of a node. now never decreases.
+func (m *Meter) Set(node int, s State, now int64) {
+	m.Seconds[m.states[node]] += now - m.since[node]
+	m.states[node], m.since[node] = s, now
+}
+
+// Stop counts all nodes up to now.
+func (m *Meter) Stop(now int64) {
+	for i, s := range m.states {
+		m.Set(i, s, now)
+	}
+}
