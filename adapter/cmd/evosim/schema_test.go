@@ -31,6 +31,8 @@ var samples = []struct{ command, args string }{
 	{"koala", "--runs=1 --format=json"},
 	{"oar-malleable", "--tests=2 --format=json"},
 	{"green", "--tests=1 --format=json"},
+	{"cigri", "--tests=2 --format=json"},
+	{"cigri", "--tests=1 --load=0 --format=json"},
 	{"pecs23", "--seeds=1 --days=1 --shares=0,50 --schedulers=easy --format=json"},
 	{"run", "--evolving=0.5 --beside=slurm,easy --format=json trace.swf"},
 	{"observed", "--format=json --shape=pulse observed"},

@@ -45,4 +45,23 @@
 // Green repeats table 6.2 of Georgiou's thesis: what it costs in waits, and saves in energy, to switch idle nodes off. Its
 // comments say what the text leaves open (DefaultGreen, workload.Green). docs/experiments.md has the figures, and what is not
 // reached.
+//
+// # A bag of tasks
+//
+// Cigri repeats tables 4.1 and 4.2 of Georgiou's thesis (2010) on package bag. The text has the
+// grace, the period, the length of tasks, and the load of local jobs. What it leaves open:
+//
+//   - The parts of the DAS2 logs are unknown. With none, every CPU that a local job gets is an
+//     interruption, so the published number of these gives how long a local job has a CPU: 40 % of
+//     64 CPUs for 5 hours, by 194, is 2375 s, and 60 % of 400 CPUs by 581 is 7435 s. Its CPUs are a
+//     power of two up to a quarter of the cluster, like those of OAR. Arrivals are Poisson and
+//     times exponential, from a full load on. The load is that of the thesis within a point.
+//   - Users request twice the time. OAR plans by conservative backfilling.
+//   - 8 s to start a task is OAR's reaction in table 5.3.
+//   - With triggered, 123 of 586 interrupted tasks failed, and 290 were valuable. So 30 % fail
+//     after a restart, as the text says of BLCR, and 1 % of those without one. A quarter of the
+//     checkpoints takes longer than the grace: their mean is 2.9 s.
+//   - The text gives periodic checkpoints a "big overhead", and no figure. At the end, 6 tasks run,
+//     and 14 with the others. So 6/14 of the time is computation: each 20 minutes cost 1600 s.
+//   - A checkpoint stays in its cluster, where the NFS is. The bag is never empty.
 package sim
