@@ -118,3 +118,17 @@ func TestBlocksAlways(t *testing.T) {
 		}
 	})
 }
+
+// TestStarts checks that Slurm starts no job of five on blocks of two, one, and two nodes, where one node of a block counts.
+func TestStarts(t *testing.T) {
+	s := inBlocksOf(1, []int{1, 2, 4}, 0, 2, 1, 2)
+	var starts []int
+	for n := range 7 {
+		if n > 0 && s.Starts([]int{0, 1, 2, 3, 4}, n) {
+			starts = append(starts, n)
+		}
+	}
+	if want := []int{1, 2, 3, 4}; !slices.Equal(starts, want) {
+		t.Errorf("starts %v, want %v", starts, want)
+	}
+}

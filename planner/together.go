@@ -146,6 +146,15 @@ func (s *Switches) room(count []int, nodes, leaves int) bool {
 	return largest(slices.Clone(count), leaves) >= nodes
 }
 
+// Starts reports whether Slurm could start a job of n nodes on some nodes if they were free.
+func (s *Switches) Starts(nodes []int, n int) bool {
+	count := make([]int, len(s.Above))
+	for _, node := range nodes {
+		count[s.Leaf[node]]++
+	}
+	return s.room(count, n, len(count))
+}
+
 // largest adds up the n largest numbers, and sorts the list.
 func largest(list []int, n int) (sum int) {
 	slices.SortFunc(list, func(a, b int) int { return cmp.Compare(b, a) })

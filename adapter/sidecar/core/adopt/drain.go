@@ -14,6 +14,7 @@ import (
 	"github.com/evoslurm/evoslurm/adapter/job/request"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/msg"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/plan"
+	"github.com/evoslurm/evoslurm/adapter/sidecar/core/slurm"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/state"
 	"github.com/evoslurm/evoslurm/slurmctl"
 )
@@ -126,7 +127,7 @@ func releaseOf(c *state.Core, s *state.Snapshot, r *slurmctl.Job, in *state.Refu
 		if name := ownName(r); name != r.Name {
 			u.Name = name // the rest of an array
 		}
-		if d.As == "peak" && in.Peak > r.NumNodes && !in.PeakRefused {
+		if d.As == "peak" && in.Peak > r.NumNodes && !in.PeakRefused && slurm.MayStart(c, s, r, in.Peak) {
 			if u.NumNodes = in.Peak; c.Site.Root {
 				as = r.UID // Slurm compares the size with the user's limits
 			}

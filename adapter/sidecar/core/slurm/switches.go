@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/msg"
@@ -46,6 +47,14 @@ func SwitchesOf(c *state.Core, s *state.Snapshot, pool []int) *planner.Switches 
 		return nil
 	}
 	return here
+}
+
+// MayStart reports whether Slurm could start a job with n nodes if all nodes that suit it were free.
+func MayStart(c *state.Core, s *state.Snapshot, r *slurmctl.Job, n int) bool {
+	return slices.ContainsFunc(strings.Split(r.Partition, ","), func(name string) bool {
+		together, err := EligibleTogether(s, InPartition(r, name), nil)
+		return err == nil && slices.ContainsFunc(together, func(nodes []int) bool { return allSwitches(c.Topology, s).Starts(nodes, n) })
+	})
 }
 
 // Kinds returns what tells the cluster's nodes from each other, for strategies that plan by it.
