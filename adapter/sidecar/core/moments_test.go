@@ -124,6 +124,7 @@ var clockCompared = reasons(map[string]string{
 	"Slurm removes reservations that are over":                         "act.LongestLimit",
 	"an action has failed":                                             "act.mayGiveUp follow.MayLeave follow.GrowthFailed state.UndoGrowth",
 	"a call waits for the answer":                                      `refit.FitSafely refit.fitStrictly change.readyToChange change.passed view.promises change.inTheWay`,
+	"it says how old the snapshot is":                                  "pace.Rested",
 	"it says when to poll or to be called":                             `act.awaitNodes pace.StartPolls`,
 	"a poll is older than a change":                                    `hold.TakeReservations hold.Confirmed`,
 	"the allowance is asked again: Quiet.PutOff":                       "state.take",

@@ -27,9 +27,7 @@ func same(c *state.Core, begun, now time.Time) {
 // rested does what [Core.Rested] says.
 func rested(c *state.Core, polled, configRead time.Time) {
 	hold.Charge(c, polled)
-	if s := c.Snapshot; s != nil && s.Taken.Before(polled) {
-		s.Taken = polled // what ends before the next poll is known to have been there
-	}
+	pace.Rested(c, polled)
 	if !configRead.IsZero() {
 		c.ConfigRead = configRead
 	}

@@ -154,3 +154,10 @@ func Same(c *state.Core, begun, ended time.Time) {
 	}
 	c.Snapshot.Taken, c.Snapshot.NodesTaken = begun, time.Time{}
 }
+
+// Rested notes when a rest in virtual time had its last poll: what ends before the next one was there until then.
+func Rested(c *state.Core, polled time.Time) {
+	if s := c.Snapshot; s != nil && s.Taken.Before(polled) {
+		s.Taken = polled
+	}
+}
