@@ -127,7 +127,7 @@ func releaseOf(c *state.Core, s *state.Snapshot, r *slurmctl.Job, in *state.Refu
 		if name := ownName(r); name != r.Name {
 			u.Name = name // the rest of an array
 		}
-		if d.As == "peak" && in.Peak > r.NumNodes && !in.PeakRefused && slurm.MayStart(c, s, r, in.Peak) {
+		if d.As == "peak" && mayHavePeak(c, s, r, in) {
 			if u.NumNodes = in.Peak; c.Site.Root {
 				as = r.UID // Slurm compares the size with the user's limits
 			}
@@ -143,6 +143,11 @@ func releaseOf(c *state.Core, s *state.Snapshot, r *slurmctl.Job, in *state.Refu
 		return nil, ""
 	}
 	return msg.Update{Job: r.ID, Change: u, As: as}, what
+}
+
+// mayHavePeak reports whether a queued job is let go with the nodes of its largest step, if the operator wants that.
+func mayHavePeak(c *state.Core, s *state.Snapshot, r *slurmctl.Job, in *state.Refused) bool {
+	return in.Peak > r.NumNodes && !in.PeakRefused && slurm.MayStart(c, s, r, in.Peak)
 }
 
 // unpark lets a job start now, or at its user's own time.
