@@ -149,7 +149,7 @@ func (r *reading) job(fields [][]byte) error {
 		}
 	}
 	r.keep.last = *j
-	j.expedite()
+	j.requeued()
 	return nil
 }
 
@@ -534,17 +534,16 @@ func (j Job) Ended() bool {
 	return false
 }
 
-// expediting is the state of a requeued job (sbatch --requeue=expedite, 25.11 and later) that Slurm starts before all
-// other jobs, whatever its priority.
-const expediting JobState = "EXPEDITING"
-
-// expedite has an expediting job be a pending one with the highest priority, unless it is held.
-func (j *Job) expedite() {
-	if j.State != expediting {
-		return
-	}
-	if j.State = Pending; j.Priority > 0 {
-		j.Priority = math.MaxUint32
+// requeued has a job be pending that waits in a state of its own after a requeue or for a reservation that is gone. Slurm starts
+// an expediting one (sbatch --requeue=expedite, 25.11 and later) before all other jobs, unless it is held.
+func (j *Job) requeued() {
+	switch j.State {
+	case "EXPEDITING":
+		if j.State = Pending; j.Priority > 0 {
+			j.Priority = math.MaxUint32
+		}
+	case "REQUEUE_HOLD", "SPECIAL_EXIT", "RESV_DEL_HOLD": // held, with priority 0, until somebody releases it
+		j.State = Pending
 	}
 }
 

@@ -129,33 +129,21 @@ func TestExternalJobs(t *testing.T) {
 	}
 }
 
-// TestExpediting: a job that Slurm requeues at once waits before all others, unless it is held.
-func TestExpediting(t *testing.T) {
-	text := read(t, "26.05", "squeue-long-all.txt")
-	v := longView(2605, nil).withSep(recorded)
-	was, err := v.parse(text)
-	if err != nil {
-		t.Fatal(err)
-	}
-	is, err := v.parse(strings.ReplaceAll(text, "<SEP>PENDING<SEP>", "<SEP>EXPEDITING<SEP>"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	waits, held := 0, 0
-	for i, j := range was {
-		switch {
-		case j.Held():
-			held++
-		case j.State == Pending:
-			waits++
-			j.Priority = math.MaxUint32
+// TestRequeued: a job that Slurm requeues at once (sbatch --requeue=expedite) waits before all others, and one that it requeues
+// held waits until it is released, whatever squeue calls that. 26.05.5 printed the rows.
+func TestRequeued(t *testing.T) {
+	text := read(t, "26.05", "squeue-long-requeued.txt")
+	for _, held := range []string{"REQUEUE_HOLD", "SPECIAL_EXIT", "RESV_DEL_HOLD"} {
+		jobs, err := longView(2605, nil).withSep(recorded).parse(strings.Replace(text, "REQUEUE_HOLD", held, 1))
+		if err != nil || len(jobs) != 2 {
+			t.Fatal(jobs, err)
 		}
-		if diff := cmp.Diff(j, is[i]); diff != "" {
-			t.Error(diff)
+		if j := jobs[0]; j.State != Pending || j.Priority != math.MaxUint32 || j.Held() || j.Reason != "Resources" {
+			t.Errorf("expediting: %+v", j)
 		}
-	}
-	if waits == 0 || held == 0 {
-		t.Errorf("%d waiting jobs, %d held", waits, held)
+		if j := jobs[1]; j.State != Pending || !j.Held() || j.Reason != "job requeued in held state" {
+			t.Errorf("%s: %+v", held, j)
+		}
 	}
 }
 

@@ -54,6 +54,23 @@ func TestMerge(t *testing.T) {
 			return err
 		})
 	})
+	l.run("a requeued job that is held starts over once it is released", func(l *lab) {
+		id := l.submit("1@20s,3@60s")
+		l.running(id, 1)
+		l.has(l.next(id, 1), 3)
+		l.scontrol("requeuehold", "State=SpecialExit", fmt.Sprint(id))
+		l.eventually("it waits, held", func() error {
+			j, err := l.Job(l.ctx(), id)
+			if err == nil && (j.State != "queued" || !strings.Contains(j.Reason, "held")) {
+				err = fmt.Errorf("it is %s: %s", j.State, j.Reason)
+			}
+			return err
+		})
+		l.scontrol("release", fmt.Sprint(id))
+		l.running(id, 1)
+		l.has(l.next(id, 1), 3)
+		l.end(id)
+	})
 	l.run("next repeated ends one step only", func(l *lab) {
 		id := l.submit("1@20s,3@20s,2@20s")
 		l.running(id, 1)
