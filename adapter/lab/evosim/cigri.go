@@ -31,8 +31,9 @@ is valuable if the task later goes on from its checkpoint and terminates.
   clairvoyant  knows all local jobs, and takes the best of all ways
 
 LOST is CPU-hours of computation that interruptions lost, DELAY the mean seconds that tasks delay a
-local job. With --nodes, --load, or --length, the command runs one experiment of your own, by
-default with the other values of table 4.1. The local jobs are random: the logs' hours are unknown.`,
+local job. With --ahead, plans know local jobs before they may start, like the growths of evolving
+jobs. With --nodes, --load, or --length, the command runs one experiment of your own, by default with
+the other values of table 4.1. The local jobs are random: the logs' hours are unknown.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if workers < 1 {
@@ -59,6 +60,7 @@ default with the other values of table 4.1. The local jobs are random: the logs'
 	flags.IntVar(&own.Load, "load", own.Load, "percent of the CPUs that local jobs use")
 	flags.Int64Var(&own.Length, "length", own.Length, "mean seconds that a local job has a CPU")
 	flags.IntVar(&own.Limit, "limit", own.Limit, "requested time of a local job, as a multiple of what it takes")
+	flags.Int64Var(&own.Ahead, "ahead", own.Ahead, "seconds for which a plan knows a local job before it may start")
 	flags.Int64Var(&own.Seconds, "seconds", own.Seconds, "seconds of the experiment")
 	flags.Int64Var(&own.Bag.Task, "task", own.Bag.Task, "seconds of computation of a task")
 	flags.Int64Var(&own.Bag.Reaction, "reaction", own.Bag.Reaction, "seconds to start a task")

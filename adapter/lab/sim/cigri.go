@@ -20,6 +20,7 @@ type Cigri struct {
 	Load    int       `json:"load"`   // percent of the CPUs that local jobs use
 	Length  int64     `json:"length"` // mean seconds that a local job has a CPU
 	Limit   int       `json:"limit"`  // requested time of a local job, as a multiple of what it takes
+	Ahead   int64     `json:"ahead"`  // seconds for which a plan knows a local job before it may start
 	Bag     bag.Model `json:"bag"`
 	Tests   int       `json:"tests"`
 	Seed    uint64    `json:"seed"`
@@ -50,7 +51,7 @@ func (e Cigri) Validate() error {
 		got, least, most int64
 	}{
 		{"cpus", int64(e.CPUs), 1, 64}, {"seconds", e.Seconds, 60, 100_000}, {"load", int64(e.Load), 0, 90}, {"length", e.Length, 60, 100_000},
-		{"limit", int64(e.Limit), 1, 100}, {"task", e.Bag.Task, 60, 100_000}, {"reaction", e.Bag.Reaction, 0, 3600}, {"grace", e.Bag.Grace, 0, 3600},
+		{"limit", int64(e.Limit), 1, 100}, {"ahead", e.Ahead, 0, 100_000}, {"task", e.Bag.Task, 60, 100_000}, {"reaction", e.Bag.Reaction, 0, 3600}, {"grace", e.Bag.Grace, 0, 3600},
 		{"period", e.Bag.Period, 60, 100_000}, {"overhead", e.Bag.Overhead, 0, 100_000}, {"tests", int64(e.Tests), 1, 10_000},
 	} {
 		if v.got < v.least || v.got > v.most {

@@ -29,9 +29,10 @@ func (e Cigri) local(ctx context.Context, cpus int, seed uint64) (cigriLocal, er
 		if ctx.Err() != nil {
 			return cigriLocal{}, ctx.Err()
 		}
-		s := localJobs{until: e.Seconds, cpus: make(map[*machine.Run][]int), local: cigriLocal{Cluster: bag.Cluster{Uses: make([][]bag.Use, cpus), Until: e.Seconds}}}
+		jobs := e.draw(cpus, random)
+		s := localJobs{jobs: jobs, ahead: e.Ahead, until: e.Seconds, cpus: make(map[*machine.Run][]int), local: cigriLocal{Cluster: bag.Cluster{Uses: make([][]bag.Use, cpus), Until: e.Seconds}}}
 		if e.Load > 0 {
-			runs, err := machine.Simulate(ctx, cpus, e.draw(cpus, random), &s, machine.Options{Until: e.Seconds})
+			runs, err := machine.Simulate(ctx, cpus, jobs, &s, machine.Options{Until: e.Seconds})
 			if err != nil {
 				return cigriLocal{}, err
 			}
@@ -69,6 +70,8 @@ func (e Cigri) draw(cpus int, random *rand.Rand) (jobs []machine.Job) {
 // that is left by those submitted before it, by the times they request. Each gets the first CPUs
 // that are free.
 type localJobs struct {
+	jobs  []machine.Job // in order of time
+	ahead int64         // seconds for which they are known before they may start
 	until int64
 	cpus  map[*machine.Run][]int // of running jobs
 	local cigriLocal
@@ -101,6 +104,16 @@ func (s *localJobs) Schedule(m *machine.Machine) {
 		} else {
 			m.Start(r, n)
 			s.cpus[r] = p.take(free)
+		}
+	}
+	for _, j := range s.jobs {
+		if known := j.Submit - s.ahead; known > m.Now && len(s.local.Plans) == 0 {
+			m.Wake(known)
+		} else if known <= m.Now && j.Submit > m.Now {
+			n := j.Phases[0].Pref
+			at := all.EarliestFree(j.Submit, n, j.Limit, m.Nodes)
+			all.Add(at, at+j.Limit, n)
+			later = append(later, place{at, at + j.Limit, n})
 		}
 	}
 	slices.SortStableFunc(later, func(a, b place) int { return cmp.Compare(a.start, b.start) })

@@ -95,6 +95,31 @@ func TestCigriPlans(t *testing.T) {
 	}
 }
 
+// TestCigriAhead: where local jobs are known five minutes before they start, plan-aware terminates
+// more than triggered, and delays them less. Their schedule is the same.
+func TestCigriAhead(t *testing.T) {
+	e := sim.CigriTables[0]
+	e.Tests = 20
+	before, err := e.Run(t.Context(), 2, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	e.Ahead = 300
+	r, err := e.Run(t.Context(), 2, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, s := range []bag.Strategy{bag.None, bag.Periodic, bag.Triggered} {
+		if !reflect.DeepEqual(r.Rows[s], before.Rows[s]) {
+			t.Errorf("%s: %+v, before %+v", s, r.Rows[s], before.Rows[s])
+		}
+	}
+	more, wasted, delay := r.Beyond["terminated"], r.Beyond["not_valuable"], r.Beyond["delay"]
+	if more.Mean < more.Half || wasted.Mean > -wasted.Half || delay.Mean > -1 {
+		t.Errorf("beyond triggered: terminated %+v, not valuable %+v, delay %+v", more, wasted, delay)
+	}
+}
+
 func TestCigriValidate(t *testing.T) {
 	for what, change := range map[string]func(*sim.Cigri){
 		"nodes: 0 is not":       func(e *sim.Cigri) { e.Nodes = []int{32, 0} },
@@ -103,6 +128,7 @@ func TestCigriValidate(t *testing.T) {
 		"cpus: 0 is not":        func(e *sim.Cigri) { e.CPUs = 0 },
 		"load: 200 is not":      func(e *sim.Cigri) { e.Load = 200 },
 		"load: -1 is not":       func(e *sim.Cigri) { e.Load = -1 },
+		"ahead: -1 is not":      func(e *sim.Cigri) { e.Ahead = -1 },
 		"grace: -1 is not":      func(e *sim.Cigri) { e.Bag.Grace = -1 },
 		"task: 0 is not":        func(e *sim.Cigri) { e.Bag.Task = 0 },
 		"period: 0 is not":      func(e *sim.Cigri) { e.Bag.Period = 0 },
