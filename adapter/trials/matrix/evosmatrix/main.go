@@ -38,7 +38,7 @@ func main() {
 }
 
 // tests names what runs on each release.
-const tests = "-test.run=^(TestMatrix|TestMatrixStepMgr|TestMatrixBlocks|TestModel|TestAccounting|TestRights|TestRateLimit|TestExpedite)$"
+const tests = "-test.run=^(TestMatrix|TestMatrixStepMgr|TestMatrixBlocks|TestModel|TestAccounting|TestRights|TestRateLimit|TestExpedite|TestExternal)$"
 
 // requests names the tests of the sidecar that run on each release besides: what jobs may ask for beside their profile.
 const requests = "-test.run=^(TestOwnReservation|TestArray|TestLicenses|TestNear|TestGrowDelay)$"
