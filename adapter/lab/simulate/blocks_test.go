@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
-	"strings"
 	"testing"
 	"time"
 
@@ -63,9 +62,9 @@ func TestStartsOnBlocks(t *testing.T) {
 // blockSite returns a site with blocks.
 func blockSite(t *testing.T, chance *rand.Rand, weights bool) slurmsim.Options {
 	o := slurmsim.Options{Nodes: 4 + chance.IntN(24)}
-	size, lists, _ := strings.Cut(someBlocks(chance, o.Nodes), "/")
+	size, lists := someBlocks(chance, o.Nodes)
 	var err error
-	if o.Topology, err = blocks([]string{size}, strings.Split(lists, "/")); err != nil {
+	if o.Topology, err = blocks([]string{fmt.Sprint(size)}, lists); err != nil {
 		t.Fatal(err)
 	}
 	for _, of := range []int{2, 4} {
@@ -77,20 +76,6 @@ func blockSite(t *testing.T, chance *rand.Rand, weights bool) slurmsim.Options {
 		o.NodeList = append(o.NodeList, slurmctl.Node{Name: fmt.Sprintf("n%d", n), CPUs: 1, Weight: 1 + chance.IntN(2)})
 	}
 	return o
-}
-
-// someBlocks makes base blocks of one to six nodes.
-func someBlocks(chance *rand.Rand, nodes int) string {
-	size, lists := 1+chance.IntN(3), []string(nil)
-	for first := 1; first <= nodes; {
-		last := first + size - 1 + chance.IntN(2)
-		if last+size > nodes {
-			last = nodes
-		}
-		lists = append(lists, fmt.Sprintf("n[%d-%d]", first, last))
-		first = last + 1
-	}
-	return fmt.Sprint(size, "/", strings.Join(lists, "/"))
 }
 
 // networkOf returns the blocks as the core passes them on.

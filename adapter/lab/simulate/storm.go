@@ -31,6 +31,9 @@ func Storm(seed uint64) string {
 	if seed%7 == 3 { // by chances of their own
 		cluster += " switches=" + someSwitches(rand.New(rand.NewPCG(seed, 41)), nodes)
 	}
+	if seed%7 == 5 { // by chances of their own
+		cluster += " blocks=" + someLevels(rand.New(rand.NewPCG(seed, 57)), nodes) + " version=24.11.5"
+	}
 	head := []string{fmt.Sprintf("# storm %d", seed), cluster, fmt.Sprintf("random %d", seed),
 		fmt.Sprintf("config poll=%v grace=%v overrun=%s", g.pick("1s", "2s", "5s"), g.pick("20s", "60s"), g.pick("tolerate", "shrink", "cancel"))}
 	if seed%2 == 1 {
@@ -272,6 +275,35 @@ func someSwitches(chance *rand.Rand, nodes int) string {
 		first = last + 1
 	}
 	return strings.Join(lists, "/")
+}
+
+// someLevels makes base blocks. Larger ones are made of two each, or of up to all of them, or there are none. Slurm takes jobs of any size.
+func someLevels(chance *rand.Rand, nodes int) string {
+	size, lists := someBlocks(chance, nodes)
+	sizes, by := fmt.Sprint(size), 2
+	switch kinds := chance.IntN(3); {
+	case kinds == 1 && len(lists)%2 == 0: // of an odd one, Slurm would not count the last block for large jobs
+		sizes += fmt.Sprintf(",%d", by*size)
+	case kinds == 2:
+		for ; by*size < 2*nodes; by *= 2 {
+			sizes += fmt.Sprintf(",%d", by*size)
+		}
+	}
+	return sizes + "/" + strings.Join(lists, "/")
+}
+
+// someBlocks makes base blocks with one to six nodes each. It returns how many of each count.
+func someBlocks(chance *rand.Rand, nodes int) (size int, lists []string) {
+	size = 1 + chance.IntN(3)
+	for first := 1; first <= nodes; {
+		last := first + size - 1 + chance.IntN(2)
+		if last+size > nodes {
+			last = nodes
+		}
+		lists = append(lists, fmt.Sprintf("n[%d-%d]", first, last))
+		first = last + 1
+	}
+	return size, lists
 }
 
 // wayOf returns the first error without its numbers.
