@@ -15,6 +15,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/evoslurm/evoslurm/adapter/api"
+	"github.com/evoslurm/evoslurm/adapter/internal/drivemode"
 	"github.com/evoslurm/evoslurm/adapter/internal/legible"
 	"github.com/evoslurm/evoslurm/slurmctl"
 )
@@ -43,7 +44,7 @@ func owners(jobs []api.Job, all bool) map[slurmctl.JobID]*api.Job {
 	by := map[slurmctl.JobID]*api.Job{}
 	for i, j := range jobs {
 		by[slurmctl.JobID(j.ID)] = &jobs[i]
-		if all || j.Drive == "chain" {
+		if all || drivemode.Mode(j.Drive).Means().StepsAreJobs {
 			for _, id := range j.SlurmJobs {
 				by[slurmctl.JobID(id)] = &jobs[i]
 			}

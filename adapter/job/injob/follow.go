@@ -158,7 +158,7 @@ func (f *follower) prepare() (err error) {
 	switch {
 	case len(f.args.command) == 0:
 		return errors.New("no command to run")
-	case f.Allocation.Drive == string(drivemode.Chain):
+	case drivemode.Mode(f.Allocation.Drive).Means().StepsAreJobs:
 		return errors.New("--follow: in drive mode chain every step is a job of its own, whose nodes stay the same: use evosrun without it")
 	}
 	if err := check(f.Allocation); err != nil {
@@ -214,7 +214,7 @@ func (f *follower) learn(a api.Allocation) {
 	excluded, _ := slurmctl.ExpandNodes(f.exclude)
 	on := map[string]bool{}
 	for _, p := range own.Parts {
-		if p.Job != a.Job && a.Drive == string(drivemode.Merge) {
+		if p.Job != a.Job && drivemode.Mode(a.Drive).Means().MergesGrowths {
 			continue // a step in an expander would forbid the merge
 		}
 		for _, node := range p.NodeList {

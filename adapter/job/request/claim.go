@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/evoslurm/evoslurm/adapter/internal/drivemode"
 	"github.com/evoslurm/evoslurm/planner"
 )
 
@@ -18,7 +17,7 @@ func (r Request) CheckClaim() error {
 	switch {
 	case r.MaxNodes == 0:
 		return nil
-	case r.Drive == drivemode.Chain:
+	case r.Drive.Means().StepsAreJobs:
 		return fmt.Errorf("--max-nodes=%d: a chain cannot grow on demand, its steps are Slurm jobs of their own", r.MaxNodes)
 	case r.MaxNodes < r.Profile.Peak():
 		return fmt.Errorf("--max-nodes=%d: the profile goes up to %d nodes", r.MaxNodes, r.Profile.Peak())

@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/evoslurm/evoslurm/adapter/internal/drivemode"
 	"github.com/evoslurm/evoslurm/adapter/internal/legible"
 	"github.com/evoslurm/evoslurm/planner"
 )
@@ -131,7 +130,7 @@ func (r Request) CheckComponents() error {
 		with = "--malleable"
 	case r.MaxNodes > 0 || r.Tail > 0:
 		with = "a claim (--max-nodes)"
-	case r.Chain != nil || r.Drive == drivemode.Chain:
+	case r.Chain != nil || r.Drive.Means().StepsAreJobs:
 		with = "--drive=chain"
 	case r.Reached != nil:
 		with = "a changed profile"

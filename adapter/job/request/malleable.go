@@ -7,7 +7,6 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/evoslurm/evoslurm/adapter/internal/drivemode"
 	"github.com/evoslurm/evoslurm/planner"
 	"github.com/evoslurm/evoslurm/planner/malleable"
 )
@@ -304,7 +303,7 @@ func (r Request) CheckMalleable() error {
 		return errors.New("--malleable: the duration is not known: let evosbatch submit the job, or give --profile=MIN-MAX@DURATION")
 	case r.Malleable == nil:
 		return nil
-	case r.Drive == drivemode.Chain:
+	case r.Drive.Means().StepsAreJobs:
 		return errors.New("a chain cannot be malleable: its steps are Slurm jobs of their own, which are not resized while they run")
 	case r.MaxNodes > 0 && r.Profile != nil:
 		return fmt.Errorf("--max-nodes=%d: a malleable job makes no claim: it is lent what is free, up to %d nodes", r.MaxNodes, r.MostNodes())

@@ -334,7 +334,7 @@ func (r Request) checkChain() error {
 	if r.Chain == nil {
 		return nil
 	}
-	if r.Drive != drivemode.Chain {
+	if !r.Drive.Means().StepsAreJobs {
 		return errors.New("a chain's step without drive mode chain")
 	}
 	if r.Profile != nil && r.Chain.Step > len(r.Profile) {
@@ -345,7 +345,7 @@ func (r Request) checkChain() error {
 
 // CheckLinks returns an error if alternatives of a chain differ in how many jobs they need.
 func (r Request) CheckLinks() error {
-	if r.Drive != drivemode.Chain || r.Moldable == nil {
+	if !r.Drive.Means().StepsAreJobs || r.Moldable == nil {
 		return nil
 	}
 	first := r.Moldable.Alternatives[0]

@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/evoslurm/evoslurm/adapter/internal/drivemode"
 	"github.com/evoslurm/evoslurm/adapter/job/request"
 	"github.com/evoslurm/evoslurm/planner"
 )
@@ -96,7 +95,7 @@ func (r submission) choose(m request.Moldable) (_ submission, err error) {
 // allows no more than most.
 func (r submission) limits(p planner.Profile, most int64) (limits []int64) {
 	r.maxTime = most
-	if r.request.Drive != drivemode.Chain {
+	if !r.request.Drive.Means().StepsAreJobs {
 		return []int64{min(r.wholeLimit(p), request.Unlimited)}
 	}
 	for i := range p {

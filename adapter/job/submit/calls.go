@@ -5,7 +5,6 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/evoslurm/evoslurm/adapter/internal/drivemode"
 	"github.com/evoslurm/evoslurm/adapter/job/request"
 	"github.com/evoslurm/evoslurm/planner"
 )
@@ -23,7 +22,7 @@ type call struct {
 
 // complete sees that the request fits into the comments of all its calls.
 func (r submission) complete() error {
-	if r.request.Drive != drivemode.Chain {
+	if !r.request.Drive.Means().StepsAreJobs {
 		_, err := r.marker(nil)
 		return err
 	}

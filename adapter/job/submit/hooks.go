@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/evoslurm/evoslurm/adapter/internal/drivemode"
 	"github.com/evoslurm/evoslurm/adapter/job/request"
 )
 
@@ -15,7 +14,7 @@ func (r submission) checkHooks() error {
 	if len(r.request.Hooks.Variables()) == 0 {
 		return nil
 	}
-	if r.request.Drive == drivemode.Chain {
+	if r.request.Drive.Means().StepsAreJobs {
 		return errors.New("--on-grow, --on-shrink and --on-step are for jobs that change while they run: in a chain every step begins with the script")
 	}
 	if o, given := r.options.last("export"); given && o.HasValue {

@@ -8,7 +8,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/evoslurm/evoslurm/adapter/internal/drivemode"
 	"github.com/evoslurm/evoslurm/planner"
 	"github.com/evoslurm/evoslurm/slurmctl"
 )
@@ -29,7 +28,7 @@ func (r submission) checkInside() error {
 	switch {
 	case strings.Contains(o.Value, ","):
 		why = "an evolving job runs in one reservation: name only that"
-	case r.request.Drive == drivemode.Chain:
+	case r.request.Drive.Means().StepsAreJobs:
 		why = "the steps of a chain cannot be planned in a reservation yet: leave --drive=chain out"
 	case array:
 		why = "tasks of an array cannot be planned in a reservation yet: submit one job for each task"

@@ -3,7 +3,6 @@ package submit
 import (
 	"fmt"
 
-	"github.com/evoslurm/evoslurm/adapter/internal/drivemode"
 	"github.com/evoslurm/evoslurm/adapter/internal/legible"
 	"github.com/evoslurm/evoslurm/adapter/job/request"
 	"github.com/evoslurm/evoslurm/planner"
@@ -56,13 +55,13 @@ func (r submission) marker(link *request.ChainLink) (string, error) {
 
 // takes returns how long the job runs, in minutes; for a chain, how long the longest of its jobs does.
 func (r submission) takes() int64 {
-	return request.Minutes(r.request.Profile, r.request.Drive == drivemode.Chain)
+	return request.Minutes(r.request.Profile, r.request.Drive.Means().StepsAreJobs)
 }
 
 // needMinutes returns the time limit that a partition must allow, in minutes: the user's, or what the profile
 // takes. The jobs of a chain take no longer than their steps.
 func (r submission) needMinutes() int64 {
-	if r.request.Drive == drivemode.Chain {
+	if r.request.Drive.Means().StepsAreJobs {
 		return r.takes()
 	}
 	return max(r.takes(), r.userTime)

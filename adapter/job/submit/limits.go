@@ -8,7 +8,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/evoslurm/evoslurm/adapter/internal/drivemode"
 	"github.com/evoslurm/evoslurm/adapter/job/request"
 	"github.com/evoslurm/evoslurm/slurmctl"
 )
@@ -82,7 +81,7 @@ type allowance struct {
 // allow returns what the limits allow a job, or an error if it is infeasible in all of its
 // partitions.
 func (u userLimits) allow(r submission, places []place) (allowance, error) {
-	need := slurmctl.NeedOf(request.Sizes(r.request.Claimed()), r.takes(), r.request.Drive == drivemode.Chain)
+	need := slurmctl.NeedOf(request.Sizes(r.request.Claimed()), r.takes(), r.request.Drive.Means().StepsAreJobs)
 	if time := r.needMinutes(); time != unlimited {
 		need.Minutes = time
 	}

@@ -14,7 +14,7 @@ import (
 // all if the job has a step manager. A chain's jobs are not resized.
 func (r submission) checkResizes(cfg slurmctl.Config) error {
 	once, stepMgr := slurmctl.ResizesOnce(cfg), r.options.hasStepMgr(cfg)
-	if r.request.Drive == drivemode.Chain || !once && !stepMgr {
+	if r.request.Drive.Means().StepsAreJobs || !once && !stepMgr {
 		return nil
 	}
 	profiles := []planner.Profile{r.request.Profile}
@@ -41,7 +41,7 @@ func (l layers) hasStepMgr(cfg slurmctl.Config) bool {
 
 // refuseMerge refuses a drive mode that can never work.
 func refuseMerge(drive drivemode.Mode, cfg slurmctl.Config) error {
-	if drive != drivemode.Merge {
+	if !drive.Means().MergesGrowths {
 		return nil
 	}
 	if can, reasons := slurmctl.Capabilities(cfg); !can {

@@ -5,14 +5,13 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/evoslurm/evoslurm/adapter/internal/drivemode"
 	"github.com/evoslurm/evoslurm/adapter/job/request"
 )
 
 // sendRigid submits the job as an ordinary one that has the peak of its profile for the whole time. Slurm alone judges
 // whether it fits. evosctl next in it goes from step to step without the sidecar.
 func (p sbatch) sendRigid(r submission) error {
-	if r.request.Drive == drivemode.Chain {
+	if r.request.Drive.Means().StepsAreJobs {
 		return errors.New("--rigid does not go with --drive=chain, where each step is a job: leave one of them out")
 	}
 	if len(r.request.Components) > 0 {

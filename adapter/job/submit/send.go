@@ -8,7 +8,6 @@ import (
 	"os/exec"
 	"syscall"
 
-	"github.com/evoslurm/evoslurm/adapter/internal/drivemode"
 	"github.com/evoslurm/evoslurm/adapter/job/request"
 	"github.com/evoslurm/evoslurm/slurmctl"
 )
@@ -16,7 +15,7 @@ import (
 // dryRun prints the calls of sbatch; in a chain with 1, 2, … for the jobs' IDs to come.
 func (s sender) dryRun(r submission) error {
 	hooks := r.request.Hooks.Variables()
-	if r.request.Drive != drivemode.Chain {
+	if !r.request.Drive.Means().StepsAreJobs {
 		c, err := r.wholeCall()
 		if err != nil {
 			return err
@@ -38,7 +37,7 @@ func (s sender) dryRun(r submission) error {
 // send submits the job and returns sbatch's exit status.
 func (s sender) send(ctx context.Context, r submission) (int, error) {
 	watched := !r.testOnly && (s.site.seesSubmissions(ctx) || request.HasLine(r.script.text))
-	if r.request.Drive == drivemode.Chain {
+	if r.request.Drive.Means().StepsAreJobs {
 		return s.sendChain(ctx, r, watched)
 	}
 	c, err := r.wholeCall()

@@ -7,7 +7,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/evoslurm/evoslurm/adapter/internal/drivemode"
 	"github.com/evoslurm/evoslurm/adapter/internal/getopt"
 	"github.com/evoslurm/evoslurm/adapter/job/request"
 	"github.com/evoslurm/evoslurm/planner"
@@ -94,8 +93,8 @@ func evolution(src sources, defaults request.Request) (submission, error) {
 		return r, err
 	}
 	r.request.Hooks = r.request.Hooks.Over(src.evo.Hooks)
-	if r.request.Drive == "" && defaults.Drive == drivemode.Chain {
-		r.request.Drive = drivemode.Chain // a chain is made here, not by the sidecar
+	if r.request.Drive == "" && defaults.Drive.Means().StepsAreJobs {
+		r.request.Drive = defaults.Drive // a chain is made here, not by the sidecar
 	}
 	r.limit = cmp.Or(r.request.ExpandLimit, defaults.ExpandLimit)
 	if err := r.joinMalleable(given, src.evo); err != nil {
@@ -148,7 +147,7 @@ func (r *submission) readOptions(now time.Time) (err error) {
 	if r.gres, err = r.options.gres(r.request.Profile[0].Nodes); err != nil {
 		return err
 	}
-	if len(r.gres.perNode) > 0 && r.request.Drive == drivemode.Merge {
+	if len(r.gres.perNode) > 0 && r.request.Drive.Means().MergesGrowths {
 		return fmt.Errorf("--drive=merge cannot work for a job that asks for %s: Slurm merges no job with generic resources; leave it out", slurmctl.JoinGRES(r.gres.perNode))
 	}
 	// Each alternative of a moldable job is checked by itself later.

@@ -6,7 +6,6 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/evoslurm/evoslurm/adapter/internal/drivemode"
 	"github.com/evoslurm/evoslurm/adapter/internal/legible"
 	"github.com/evoslurm/evoslurm/adapter/job/request"
 	"github.com/evoslurm/evoslurm/planner"
@@ -66,7 +65,7 @@ func (r submission) checkTime() (int64, error) {
 		return 0, fmt.Errorf("%s: %w", o, err)
 	}
 	what, takes := "profile", r.request.Profile.Duration()
-	if r.request.Drive == drivemode.Chain {
+	if r.request.Drive.Means().StepsAreJobs {
 		what, takes = "chain's longest step", request.Longest(r.request.Profile)
 	}
 	if need := minutes(takes); limit < need {

@@ -94,11 +94,11 @@ func (a *App) mold(sp *request.Request) {
 	m := &request.Moldable{Alternatives: a.Alternatives, By: a.By}
 	for _, p := range a.Alternatives {
 		var minutes []int64
-		if a.Drive != drivemode.Chain {
+		if !a.Drive.Means().StepsAreJobs {
 			minutes = []int64{int64(limitFor(p) / time.Minute)}
 		}
 		for i := range p {
-			if a.Drive == drivemode.Chain {
+			if a.Drive.Means().StepsAreJobs {
 				minutes = append(minutes, int64(limitFor(p[i:i+1])/time.Minute))
 			}
 		}

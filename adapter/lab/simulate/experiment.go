@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/evoslurm/evoslurm/adapter/internal/config"
-	"github.com/evoslurm/evoslurm/adapter/internal/drivemode"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/msg"
 	"github.com/evoslurm/evoslurm/planner"
 	"github.com/evoslurm/evoslurm/planner/malleable"
@@ -253,8 +252,8 @@ func (t *trial) submit(j *subject) {
 		if s.Malleable() {
 			j.App.bend(s, t.cluster.Size())
 		}
-		if t.Config.Drive == drivemode.Chain {
-			j.App.Drive, j.Links = drivemode.Chain, len(s.Profile)
+		if t.Config.Drive.Means().StepsAreJobs {
+			j.App.Drive, j.Links = t.Config.Drive, len(s.Profile)
 		}
 		id, err = t.sidecar.Submit(j.App)
 	} else {

@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/evoslurm/evoslurm/adapter/api"
-	"github.com/evoslurm/evoslurm/adapter/internal/drivemode"
 	"github.com/evoslurm/evoslurm/adapter/job/request"
 	"github.com/evoslurm/evoslurm/slurmctl"
 	"github.com/evoslurm/evoslurm/slurmctl/slurmsim"
@@ -49,7 +48,7 @@ func (s *Sidecar) Submit(a *App) (slurmctl.JobID, error) {
 	if len(a.Alternatives) > 0 {
 		a.mold(&sp)
 	}
-	if a.Drive == drivemode.Chain {
+	if a.Drive.Means().StepsAreJobs {
 		return s.submitChain(a, sp)
 	}
 	marker, ok := sp.Marker()

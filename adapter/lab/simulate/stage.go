@@ -9,7 +9,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/evoslurm/evoslurm/adapter/internal/drivemode"
 	"github.com/evoslurm/evoslurm/slurmctl"
 )
 
@@ -77,7 +76,7 @@ func (h *stage) jobOf(name string) (slurmctl.JobID, bool) {
 		n, err := strconv.Atoi(link)
 		id := h.jobs[first] + slurmctl.JobID(n-1)
 		r, known := h.s.Cluster.Record(id)
-		return id, err == nil && known && r.Name == first && h.apps[first].Drive == drivemode.Chain
+		return id, err == nil && known && r.Name == first && h.apps[first].Drive.Means().StepsAreJobs
 	}
 	a := h.apps[name]
 	if a != nil && a.Task > 0 {

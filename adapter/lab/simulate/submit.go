@@ -66,7 +66,7 @@ func (h *history) submit(words []string) error {
 		return err
 	}
 	for i := range a.Profile {
-		if h.evolving[id+slurmctl.JobID(i)] = true; a.Drive != drivemode.Chain {
+		if h.evolving[id+slurmctl.JobID(i)] = true; !a.Drive.Means().StepsAreJobs {
 			break
 		}
 	}

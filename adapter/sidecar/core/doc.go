@@ -31,7 +31,7 @@
 //	pace     when to poll, and the snapshot that a poll shows
 //	slurm    what Slurm would do: eligibility, limits, rank, age, power, what is busy
 //	state    what is known, with verbs that change it; pending tasks
-//	mode     the table of drive modes
+//	mode     what drive modes mean on the site; their table is package drivemode
 //	msg      inputs, effects, and problems: what the shell sees
 //
 // A job ([state.Job]) is a stack of groups of fields. Each group has an owner, a room that writes it. Other rooms

@@ -45,7 +45,7 @@ func TestDriveRowIsCurrent(t *testing.T) {
 	if err := view.CheckJobs(c); err != nil {
 		t.Error(err)
 	}
-	if j.Mode = mode.Table[drivemode.Chain]; view.CheckJobs(c) == nil {
+	if j.Mode = drivemode.Chain.Means(); view.CheckJobs(c) == nil {
 		t.Error("a job with another mode's row passes the check")
 	}
 }

@@ -208,7 +208,7 @@ func AdoptIfAsked(c *state.Core, s *state.Snapshot, r *slurmctl.Job) {
 // onBlocks returns why a waiting job cannot evolve on a site with blocks, or nil. Each step of a chain is a start, and its nodes
 // follow from those of the step before: if Slurm refuses them, the chain would wait in its hold without end.
 func onBlocks(c *state.Core, r *slurmctl.Job, sp request.Request) error {
-	if c.Topology.Blocks && sp.Drive == "chain" && r.State == slurmctl.Pending {
+	if c.Topology.Blocks && sp.Drive.Means().StepsAreJobs && r.State == slurmctl.Pending {
 		return errors.New("the steps of a chain cannot be planned on blocks yet (topology/block): submit it without --drive=chain")
 	}
 	return nil
@@ -294,7 +294,7 @@ func chooseDrive(c *state.Core, r *slurmctl.Job, sp request.Request, j *state.Jo
 		return "", err
 	}
 	drive, why = driveFound(c, j, drive, why)
-	if against := noMergeInArray(c, r); drive == drivemode.Merge && against != "" {
+	if against := noMergeInArray(c, r); drive.Means().MergesGrowths && against != "" {
 		drive, why = drivemode.Companion, against
 	}
 	j.DriveBy(string(drive))

@@ -7,7 +7,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/evoslurm/evoslurm/adapter/internal/drivemode"
 	"github.com/evoslurm/evoslurm/adapter/job/request"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/msg"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/state"
@@ -108,7 +107,7 @@ func mayTry(c *state.Core, r *slurmctl.Job) time.Time {
 func readRequest(c *state.Core, r *slurmctl.Job, p planner.Profile) msg.ReadRequest {
 	read := msg.ReadRequest{Job: r.ID, UID: r.UID, Config: c.SlurmConfig, Try: mayTry(c, r), Running: running(r), Groups: c.Config.AccessGroups()}
 	own := !c.Site.Root && r.User != c.Site.User
-	if p != nil && !read.Try.IsZero() && (!own || c.Drive == drivemode.Merge) { // what only the job's process submits cannot be tried
+	if p != nil && !read.Try.IsZero() && (!own || c.Drive.Means().MergesGrowths) { // what only the job's process submits cannot be tried
 		read.First, read.Growth, read.Own = p[0].Nodes, request.MostAtOnce(p), own
 	}
 	return read

@@ -38,7 +38,7 @@ func insteadOf(c *state.Core, s *state.Snapshot, of *slurmctl.Job, name string, 
 	switch {
 	case !there:
 		return errors.New("it is not there any more")
-	case sp.Chain != nil || sp.Drive == "chain":
+	case sp.Chain != nil || sp.Drive.Means().StepsAreJobs:
 		return errors.New("the steps of a chain cannot be planned in a reservation yet")
 	case sp.Malleable != nil:
 		return errors.New("malleable jobs cannot be planned in a reservation yet")

@@ -51,7 +51,7 @@ func RecoverStep(c *state.Core, s *state.Snapshot, j *state.Job) int {
 // it run, it goes on with companions: why it has them may be lost with the database, and a job that merges would give
 // them up.
 func driveFound(c *state.Core, j *state.Job, drive drivemode.Mode, why string) (drivemode.Mode, string) {
-	if j.Guess == 0 || drive != drivemode.Merge {
+	if j.Guess == 0 || !drive.Means().MergesGrowths {
 		return drive, why
 	}
 	for i := range c.Snapshot.Jobs {

@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"github.com/evoslurm/evoslurm/adapter/internal/drivemode"
-	"github.com/evoslurm/evoslurm/adapter/sidecar/core/mode"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/state"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/state/statetest"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/store/row"
@@ -38,7 +37,7 @@ func TestInferStep(t *testing.T) {
 			t.Fatal(err)
 		}
 		if got, _ := InferStep(p, func(step int) int {
-			return MostOf((&state.Job{Mode: mode.Table[drivemode.Merge], Job: &row.Job{Terms: row.Terms{Profile: p}}}), step)
+			return MostOf((&state.Job{Mode: drivemode.Merge.Means(), Job: &row.Job{Terms: row.Terms{Profile: p}}}), step)
 		}, 0, c.nodes, c.coming, c.elapsed); got != c.want {
 			t.Errorf("%s with %d nodes after %d s, step %d held: step %d, want %d", c.profile, c.nodes, c.elapsed, c.coming, got, c.want)
 		}

@@ -8,7 +8,6 @@ import (
 
 	"github.com/evoslurm/evoslurm/adapter/internal/config"
 	"github.com/evoslurm/evoslurm/adapter/internal/drivemode"
-	"github.com/evoslurm/evoslurm/adapter/sidecar/core/mode"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/msg"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/pace"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/state"
@@ -198,7 +197,7 @@ func TestSharesOverPartitions(t *testing.T) {
 func TestGains(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		j := &state.Job{Job: &row.Job{Life: row.Life{Step: rapid.IntRange(0, 2).Draw(t, "step")}, Terms: row.Terms{Drive: rapid.SampledFrom([]string{"merge", "chain"}).Draw(t, "drive")}}}
-		j.Mode = mode.Table[drivemode.Mode(j.Drive)]
+		j.Mode = drivemode.Mode(j.Drive).Means()
 		for i := range rapid.IntRange(2, 7).Draw(t, "steps") {
 			step := msg.PlannedStep{Start: int64(10 * (i + 1)), End: int64(10 * (i + 2))}
 			for n := range 5 {

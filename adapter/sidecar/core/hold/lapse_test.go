@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"github.com/evoslurm/evoslurm/adapter/internal/drivemode"
-	"github.com/evoslurm/evoslurm/adapter/sidecar/core/mode"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/msg"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/state"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/store/row"
@@ -31,7 +30,7 @@ func TestOverrun(t *testing.T) {
 		{"no plan", 0, 0, 0, 130, 30},
 		{"the sidecar was away", 100, 0, 125, 130, 5},
 	} {
-		j := &state.Job{Mode: mode.Table[drivemode.Merge], Job: &row.Job{Life: row.Life{State: row.Running, Step: 1, StepStarted: begun}, Terms: row.Terms{Profile: profile}}}
+		j := &state.Job{Mode: drivemode.Merge.Means(), Job: &row.Job{Life: row.Life{State: row.Running, Step: 1, StepStarted: begun}, Terms: row.Terms{Profile: profile}}}
 		if c.planned > 0 {
 			j.Plan = []msg.PlannedStep{{Start: begun.Unix(), End: begun.Unix() + c.planned}, {}}
 		}

@@ -2,12 +2,17 @@ package mode_test
 
 import (
 	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
 	"reflect"
+	"regexp"
 	"strings"
 	"testing"
 
 	"github.com/evoslurm/evoslurm/adapter/internal/drivemode"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/mode"
+	"github.com/evoslurm/evoslurm/slurmctl/slurmtest/must"
 )
 
 // rows holds what every drive mode means for every combination of site facts.
@@ -39,7 +44,7 @@ chain+account+once+stepmgr: stepsAreJobs staysInHold waitsForPrologs works
 `
 
 // words returns the names of a behaviour's columns that hold.
-func words(b mode.Behaviour) string {
+func words(b drivemode.Behaviour) string {
 	var names []string
 	v := reflect.ValueOf(b)
 	for i := range v.NumField() {
@@ -75,5 +80,28 @@ func TestDriveTable(t *testing.T) {
 		if i >= len(want) || line != want[i] {
 			t.Errorf("row %d is\n%s", i, line)
 		}
+	}
+}
+
+var byName = regexp.MustCompile(`(==|!=|case) *(string\()?(drivemode\.(Merge|Companion|Chain)\b|"(merge|companion|chain)")`)
+
+// TestModesAreRows: the core and the commands ask a mode's row, not its name, except where a mode is chosen.
+func TestModesAreRows(t *testing.T) {
+	read := 0
+	for _, root := range []string{"..", "../../../job"} {
+		must.OK(t, filepath.WalkDir(root, func(path string, _ fs.DirEntry, err error) error {
+			if err != nil || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") || path == "../slurm/drive.go" {
+				return err
+			}
+			read++
+			text, err := os.ReadFile(path)
+			if found := byName.Find(text); found != nil {
+				t.Errorf("%s: %q tests a mode by its name: ask its row", path, found)
+			}
+			return err
+		}))
+	}
+	if read < 200 {
+		t.Errorf("only %d files were read", read)
 	}
 }

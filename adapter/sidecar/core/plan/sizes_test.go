@@ -9,7 +9,6 @@ import (
 	"github.com/evoslurm/evoslurm/adapter/internal/config"
 	"github.com/evoslurm/evoslurm/adapter/internal/drivemode"
 	"github.com/evoslurm/evoslurm/adapter/job/request"
-	"github.com/evoslurm/evoslurm/adapter/sidecar/core/mode"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/msg"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/state"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/state/statetest"
@@ -99,7 +98,7 @@ func TestRebound(t *testing.T) {
 	if got := Rebound(nil, p("2@1m"), 1, []int{3}); got != nil {
 		t.Errorf("of a job that is not malleable: %+v", got)
 	}
-	j := &state.Job{Mode: mode.Table[drivemode.Merge], Job: &row.Job{Terms: row.Terms{Malleable: &row.Malleable{Max: []int{4}, Sizes: -1}}}}
+	j := &state.Job{Mode: drivemode.Merge.Means(), Job: &row.Job{Terms: row.Terms{Malleable: &row.Malleable{Max: []int{4}, Sizes: -1}}}}
 	if p, most, err := ComingOf(j, "3-9@1m,2@1m", 100); err != nil || p.String() != "4@1m,2@1m" || !slices.Equal(most, []int{8, 2}) {
 		t.Errorf("%v, %v, %v", p, most, err)
 	}

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/evoslurm/evoslurm/adapter/sidecar/core/mode"
+	"github.com/evoslurm/evoslurm/adapter/internal/drivemode"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/msg"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/store/row"
 	"github.com/evoslurm/evoslurm/slurmctl"
@@ -16,7 +16,7 @@ import (
 // verbs write what the database keeps, in row.Job. TestOwners enforces this.
 type Job struct {
 	*row.Job
-	Mode mode.Behaviour // what its drive mode means on its site
+	Mode drivemode.Behaviour // what its drive mode means on its site
 
 	Adopted
 	Standing
