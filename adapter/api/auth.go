@@ -5,7 +5,6 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"net"
 	"net/http"
 	"sync/atomic"
 	"time"
@@ -108,26 +107,6 @@ type sealKey struct{}
 // sealed prepares a request for an answer that is proved.
 func sealed(r *http.Request) *http.Request {
 	return r.WithContext(context.WithValue(r.Context(), sealKey{}, new(seal)))
-}
-
-// targets returns the targets that a request's credential may name: this server, at one of its
-// addresses.
-func (a *authenticator) targets(r *http.Request, body []byte) ([]target, error) {
-	cluster := ""
-	if a.cluster != nil {
-		if cluster = a.cluster(); cluster == "" {
-			return nil, Errorf(ErrUnavailable, "the sidecar has not asked Slurm yet which cluster this is")
-		}
-	}
-	local, ok := r.Context().Value(http.LocalAddrContextKey).(net.Addr)
-	if !ok {
-		return nil, Errorf(ErrDenied, "the request's connection has no address")
-	}
-	var all []target
-	for _, address := range append([]string{endpoint(local)}, a.forwarded...) {
-		all = append(all, newTarget(cluster, address, r.Method, r.URL.RequestURI(), body))
-	}
-	return all, nil
 }
 
 // bind checks that a credential was made for this request to this server, and has its answer proved.

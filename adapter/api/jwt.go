@@ -133,9 +133,6 @@ func tokenCredential(public string, signature []byte, now time.Time, t target) s
 	return strings.Join([]string{public, at, nonce, tokenProof(signature, at, nonce, t)}, ":")
 }
 
-// isToken reports whether a text has the form of such a credential.
-func isToken(text string) bool { return len(text) <= maxCredential && strings.Count(text, ":") == 3 }
-
 // openToken checks a credential by token, and returns its user and the key that proves the answer. Nothing of a token is said to who has
 // not proved to have it.
 func (a *authenticator) openToken(r *http.Request, credential string, body []byte) (uid uint32, err error) {

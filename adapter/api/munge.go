@@ -74,6 +74,9 @@ func isCredential(text string) bool {
 	return len(text) <= maxCredential && strings.HasPrefix(text, "MUNGE:") && strings.HasSuffix(text, ":")
 }
 
+// isToken reports whether a text has the form of a credential by token.
+func isToken(text string) bool { return len(text) <= maxCredential && strings.Count(text, ":") == 3 }
+
 // wellFormed returns an error unless a request has a credential, and it has the right form.
 func wellFormed(h http.Header) error {
 	credential, byToken, err := credentialOf(h)

@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"net"
+	"net/http"
 	"net/netip"
 	"strconv"
 	"strings"
@@ -31,6 +32,26 @@ type target struct {
 
 func newTarget(cluster, server, method, uri string, body []byte) target {
 	return target{cluster: strings.ToLower(cluster), server: server, method: method, uri: uri, body: digest(body)}
+}
+
+// targets returns the targets that a request's credential may name: this server, at one of its
+// addresses.
+func (a *authenticator) targets(r *http.Request, body []byte) ([]target, error) {
+	cluster := ""
+	if a.cluster != nil {
+		if cluster = a.cluster(); cluster == "" {
+			return nil, Errorf(ErrUnavailable, "the sidecar has not asked Slurm yet which cluster this is")
+		}
+	}
+	local, ok := r.Context().Value(http.LocalAddrContextKey).(net.Addr)
+	if !ok {
+		return nil, Errorf(ErrDenied, "the request's connection has no address")
+	}
+	var all []target
+	for _, address := range append([]string{endpoint(local)}, a.forwarded...) {
+		all = append(all, newTarget(cluster, address, r.Method, r.URL.RequestURI(), body))
+	}
+	return all, nil
 }
 
 func digest(data []byte) string {

@@ -1,7 +1,6 @@
 package evosim
 
 import (
-	"encoding/json"
 	"fmt"
 	"io"
 	"os"
@@ -155,16 +154,6 @@ func schedule(p planner.Problem, s planner.Strategy) (scheduleJSON, error) {
 		result.Jobs[i] = one
 	}
 	return result, nil
-}
-
-// writeJSON writes a value on one line.
-func writeJSON(w io.Writer, v any) error {
-	text, err := json.Marshal(v)
-	if err != nil {
-		return err
-	}
-	_, err = w.Write(append(text, '\n'))
-	return err
 }
 
 func (r scheduleJSON) table(out io.Writer) error {
