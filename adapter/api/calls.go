@@ -28,6 +28,11 @@ func (c *Client) Job(ctx context.Context, id uint32) (Job, error) {
 	return callOnce[Job](ctx, c, http.MethodGet, jobPath(id), nil)
 }
 
+// History reads a page of the ended jobs, the latest end first.
+func (c *Client) History(ctx context.Context, q HistoryQuery) (History, error) {
+	return callOnce[History](ctx, c, http.MethodGet, "/v1/history?"+q.values().Encode(), nil)
+}
+
 // Find returns the ID of the job with a name. It asks for that of a task: the job of this name that was submitted last.
 func (c *Client) Find(ctx context.Context, name JobName) (id uint32, err error) {
 	if !name.One {

@@ -2,9 +2,7 @@ package api
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"net/http"
 	"net/url"
 	"strconv"
 	"strings"
@@ -150,31 +148,4 @@ func (d *desk) history(ctx context.Context, r request) (any, error) {
 		discreet(&page.Jobs[i], with)
 	}
 	return page, err
-}
-
-// past returns the last ended job with an ID that the caller may read, although the backend does not know the
-// job any more, or knows another user's with the same ID. Otherwise it returns the given refusal.
-func (d *desk) past(ctx context.Context, c caller, id uint32, refused error) (Job, error) {
-	if !errors.Is(refused, ErrNotFound) || d.rights.mayAsk(c) != nil {
-		return Job{}, refused
-	}
-	q := HistoryQuery{Jobs: []uint32{id}, Limit: 1}
-	if !d.rights.seesAll(ctx, c) {
-		q.Owner = &c.uid
-	}
-	page, err := d.backend.History(ctx, q)
-	if err != nil || len(page.Jobs) == 0 {
-		return Job{}, refused
-	}
-	return page.Jobs[0], nil
-}
-
-// History reads a page of the ended jobs, the latest end first.
-func (c *Client) History(ctx context.Context, q HistoryQuery) (History, error) {
-	return callOnce[History](ctx, c, http.MethodGet, "/v1/history?"+q.values().Encode(), nil)
-}
-
-// History does what Client.History does.
-func (v Visitor) History(ctx context.Context, q HistoryQuery) (History, error) {
-	return visit[History](ctx, v, v.desk.history, "/v1/history?"+q.values().Encode(), nil)
 }

@@ -33,6 +33,13 @@ func (s *Side) server() *http.Server {
 		HTTP2: &http.HTTP2Config{MaxConcurrentStreams: mostStreams}}
 }
 
+func (s *Side) log() logrus.FieldLogger {
+	if s.port.Log != nil {
+		return s.port.Log
+	}
+	return logrus.StandardLogger()
+}
+
 // inner restores what a Doorman says of a request's connection. An address that is not the port's own is refused: requests
 // that were made for a server elsewhere are of no use here.
 func (s *Side) inner(h http.Handler) http.Handler {

@@ -2,6 +2,7 @@ package api
 
 import (
 	"context"
+	"errors"
 	"time"
 )
 
@@ -187,4 +188,21 @@ func (d *desk) strategies(ctx context.Context, r request) (any, error) {
 		}
 	}
 	return nil, Errorf(ErrNotFound, "there is no strategy %q", name)
+}
+
+// past returns the last ended job with an ID that the caller may read, although the backend does not know the
+// job any more, or knows another user's with the same ID. Otherwise it returns the given refusal.
+func (d *desk) past(ctx context.Context, c caller, id uint32, refused error) (Job, error) {
+	if !errors.Is(refused, ErrNotFound) || d.rights.mayAsk(c) != nil {
+		return Job{}, refused
+	}
+	q := HistoryQuery{Jobs: []uint32{id}, Limit: 1}
+	if !d.rights.seesAll(ctx, c) {
+		q.Owner = &c.uid
+	}
+	page, err := d.backend.History(ctx, q)
+	if err != nil || len(page.Jobs) == 0 {
+		return Job{}, refused
+	}
+	return page.Jobs[0], nil
 }

@@ -120,13 +120,6 @@ func (s *Side) Serve(ctx context.Context) error {
 	}
 }
 
-func (s *Side) log() logrus.FieldLogger {
-	if s.port.Log != nil {
-		return s.port.Log
-	}
-	return logrus.StandardLogger()
-}
-
 func (s *Side) close() {
 	for _, l := range s.listeners {
 		l.Close()

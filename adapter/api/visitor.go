@@ -56,6 +56,11 @@ func (v Visitor) Job(ctx context.Context, id uint32) (Job, error) {
 	return visit[Job](ctx, v, v.desk.job, jobPath(id), nil, "id", idText(id))
 }
 
+// History does what Client.History does.
+func (v Visitor) History(ctx context.Context, q HistoryQuery) (History, error) {
+	return visit[History](ctx, v, v.desk.history, "/v1/history?"+q.values().Encode(), nil)
+}
+
 // Cluster returns what exists besides evolving jobs.
 func (v Visitor) Cluster(ctx context.Context) (Cluster, error) {
 	return visit[Cluster](ctx, v, v.desk.cluster, "/v1/cluster", nil)
