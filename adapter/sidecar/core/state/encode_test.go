@@ -161,6 +161,9 @@ func FuzzDecode(f *testing.F) {
 		must.OK(t, err)
 		again, err := decode(first)
 		must.OK(t, err)
+		if !reflect.DeepEqual(c, again) {
+			t.Fatalf("wrote %+v, read %+v", c, again)
+		}
 		if second, err := encode(again); err != nil || !bytes.Equal(first, second) {
 			t.Fatalf("%v: wrote %q, read and wrote %q", err, first, second)
 		}
