@@ -176,7 +176,7 @@ func TestFewSwitches(t *testing.T) {
 }
 
 // TestNear checks that a job with --prefer-near waits for a switch that becomes free within prefer_wait, says so, and starts
-// there as soon as it is.
+// there as soon as it is. One with --prefer-waste then waits for the nodes of its third step, one with --prefer-start does not.
 func TestNear(t *testing.T) {
 	t.Parallel()
 	l := newLab(t, slurmtest.Options{Nodes: 24, CPUs: 1, Accounting: true, PermitJobExpansion: true, ExtraConf: "TopologyPlugin=topology/tree",
@@ -186,7 +186,7 @@ func TestNear(t *testing.T) {
 	last := l.sbatch(1, "--exclusive", "--nodes=2", "--nodelist=n[1-2]", "--time=5")
 	l.onNodes(last, 2) // 3 nodes are free on r0, 1 on r2, and 2 on r3
 
-	near := l.submitSpec(request.Request{Aim: planner.AimNear}, "5@10m,3@5m")
+	near := l.submitSpec(request.Request{Aim: planner.AimNear}, "5@6m,3@5m")
 	l.eventually("it waits for the switch", func() error {
 		j, err := l.Job(l.ctx(), near)
 		if err == nil && (j.State != "queued" || !strings.Contains(j.Reason, "--prefer-near takes 2 switches in all steps together, not ")) {
@@ -198,5 +198,20 @@ func TestNear(t *testing.T) {
 	l.running(near, 1)
 	if on := leaves(l.nodesOf(near)); len(on) != 1 || on[0] != 5 {
 		t.Errorf("it starts on %v", l.nodesOf(near))
+	}
+
+	// 3 nodes are free now, 5 after the first step of near: so a start now keeps nodes for longer than the second step lasts. The
+	// first step of a plan is never kept longer, so two steps would not do.
+	waste := l.submitSpec(request.Request{Aim: planner.AimWaste, ExpandLimit: 20}, "1@1m,2@1m,4@2m")
+	l.eventually("it waits until it wastes less", func() error {
+		j, err := l.Job(l.ctx(), waste)
+		if err == nil && (j.State != "queued" || !strings.Contains(j.Reason, "--prefer-waste keeps ")) {
+			err = fmt.Errorf("it is %s: %s", j.State, j.Reason)
+		}
+		return err
+	})
+	l.running(l.submitSpec(request.Request{Aim: planner.AimStart, ExpandLimit: 20}, "1@1m,2@1m,4@2m"), 1)
+	if j, err := l.Job(l.ctx(), waste); err != nil || j.State != "queued" {
+		t.Errorf("%+v, %v", j, err)
 	}
 }
