@@ -74,6 +74,18 @@ func (c *Cluster) SetBoots(name string, boots bool) {
 	}
 }
 
+// Powers counts the nodes of each power state, and those of them that jobs have.
+func (c *Cluster) Powers() (all, busy map[slurmctl.Power]int) {
+	all, busy = map[slurmctl.Power]int{}, map[slurmctl.Power]int{}
+	for i := range c.Nodes {
+		p := c.Nodes[i].PowerState
+		if all[p]++; !c.Usage.Idle.has(i) {
+			busy[p]++
+		}
+	}
+	return all, busy
+}
+
 // powerTurn changes the power state of nodes whose time has come.
 func powerTurn(c *Cluster) {
 	if !c.options.PowerSaving.on() {

@@ -63,18 +63,18 @@ func besideTable(out io.Writer, r *simulate.Result, others []other) error {
 	}
 	const width = 18 // of the first column, to the left
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprintf(w, "\n%-*s\tmakespan\twait\t95 %%\tturnaround\tslowdown\tutilisation\teffective\tnode-hours\theld idle\tchanges\tfairness\t\n", width, "")
-	row := func(name string, m outcome.Figures) {
-		fmt.Fprintf(w, "%-*s\t%d\t%.0f\t%.0f\t%.0f\t%.1f\t%.1f %%\t%.1f %%\t%.0f\t%.0f\t%d\t%.2f\t\n", width, name, m.Makespan, m.Wait.Mean, m.Wait.P95, m.Turnaround.Mean,
-			m.Slowdown.Mean, m.Utilisation, m.EffectiveUtilisation, m.Allocated/3600, m.HeldIdle/3600, m.Changes, m.Fairness)
+	fmt.Fprintf(w, "\n%-*s\tmakespan\twait\t95 %%\tturnaround\tslowdown\tutilisation\teffective\tnode-hours\theld idle\tchanges\tfairness\t%s\n", width, "", energyHead(r))
+	row := func(name string, m simulate.Metrics) {
+		fmt.Fprintf(w, "%-*s\t%d\t%.0f\t%.0f\t%.0f\t%.1f\t%.1f %%\t%.1f %%\t%.0f\t%.0f\t%d\t%.2f\t%s\n", width, name, m.Makespan, m.Wait.Mean, m.Wait.P95, m.Turnaround.Mean,
+			m.Slowdown.Mean, m.Utilisation, m.EffectiveUtilisation, m.Allocated/3600, m.HeldIdle/3600, m.Changes, m.Fairness, energyCell(m))
 	}
 	name := r.Strategy
 	if !r.Sidecar {
 		name = "(none evolves)"
 	}
-	row(name, r.Metrics.Figures)
+	row(name, r.Metrics)
 	for _, o := range others {
-		row(o.Scheduler, o.Metrics.Figures)
+		row(o.Scheduler, o.Metrics)
 	}
 	fmt.Fprintf(w, "\n%-*s\tof\tlater\tby > 60 s\tby 50 %%\t95 %%\tmost\tsooner\tmean change\t\n", width, "stock jobs, beside")
 	for _, o := range others {
@@ -83,4 +83,19 @@ func besideTable(out io.Writer, r *simulate.Result, others []other) error {
 			n.Earlier, n.Change)
 	}
 	return w.Flush()
+}
+
+// energyHead returns the head of a column for energy, if there is one.
+func energyHead(r *simulate.Result) string {
+	if r.Metrics.Energy == nil {
+		return ""
+	}
+	return "kWh\t"
+}
+
+func energyCell(m simulate.Metrics) string {
+	if m.Energy == nil {
+		return ""
+	}
+	return fmt.Sprintf("%.1f\t", m.Energy.KWh)
 }

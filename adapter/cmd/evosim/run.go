@@ -45,6 +45,7 @@ type runFlags struct {
 	checkpoint  string
 	resume      string
 	left        *simulate.Checkpoint
+	powerFlags
 }
 
 func runCommand() *cobra.Command {
@@ -78,6 +79,10 @@ no command of the sidecar is under way. --resume=FILE with the same options and 
 with the result of an uninterrupted run. With another --strategy, the rest runs as if the strategy had been changed then
 (as evosctl strategy use does). Only the version that wrote a checkpoint reads it.
 
+--watts=busy=350,idle=200 shows the energy in kWh: in all, of jobs, of users, and of idle and held nodes. With
+--suspend=SECONDS, Slurm switches nodes off that were idle for that long (SuspendTime), and boots them for jobs; of
+--beside, only "slurm" does so. Watts of these states are boot=, shutdown=, and off=.
+
 --report=FILE.html writes one HTML report with text, tables and charts (see evosim report).
 
 Times are seconds from the first submission; waste is in percent of the node-seconds
@@ -108,6 +113,7 @@ percent of nodes × makespan.`,
 			} else if err != nil {
 				return evosim.Failure{Err: err}
 			}
+			f.account(result, others)
 			result.Made = evosim.Made(cmd, args, strconv.FormatUint(f.seed, 10))
 			if f.report != "" {
 				all, err := outcomes(result, others)
@@ -151,6 +157,7 @@ percent of nodes × makespan.`,
 	flags.Int64Var(&f.until, "until", 0, "stop the run at its first step from this virtual second on")
 	flags.StringVar(&f.checkpoint, "checkpoint", "", "checkpoint to write when interrupted or stopped by --until")
 	flags.StringVar(&f.resume, "resume", "", "checkpoint to resume from, optionally with another --strategy")
+	f.powerFlags.add(flags)
 	flags.BoolVar(&f.everyPoll, "every-poll", false, "simulate every poll of Slurm (same result, far slower)")
 	return cmd
 }
@@ -225,7 +232,8 @@ func (f *runFlags) experiment(name string, stdin io.Reader, stderr io.Writer) (e
 	if e.Cluster.NodeList == nil {
 		e.Cluster.Nodes = f.nodes
 	}
-	return e, nil
+	err = f.apply(&e)
+	return e, err
 }
 
 func readConf(name string, leaveOut []string) (slurmsim.Options, error) {

@@ -5,6 +5,9 @@ package energy
 import (
 	"fmt"
 	"math"
+	"slices"
+	"strconv"
+	"strings"
 )
 
 // State describes what a node does.
@@ -37,7 +40,7 @@ const mostWatts = 1e6
 
 // Validate returns what no node can draw.
 func (w Watts) Validate() error {
-	for s, name := range []string{"busy", "idle", "boot", "shutdown", "off"} {
+	for s, name := range names {
 		if v := w[s]; math.IsNaN(v) || v < 0 || v > mostWatts {
 			return fmt.Errorf("%s: %v is not within 0 … %g watts", name, v, mostWatts)
 		}
@@ -97,4 +100,48 @@ func (m *Meter) Stop(now int64) {
 	for i, s := range m.states {
 		m.Set(i, s, now)
 	}
+}
+
+// names holds the states' names in [ParseWatts].
+var names = [states]string{"busy", "idle", "boot", "shutdown", "off"}
+
+// ByName returns the watts by their states' names.
+func (w Watts) ByName() map[string]float64 {
+	all := make(map[string]float64, states)
+	for s, name := range names {
+		all[name] = w[s]
+	}
+	return all
+}
+
+// ParseWatts reads STATE=WATTS,… with the states busy and idle, and boot (else as busy), shutdown (else as idle), and off
+// (else 0).
+func ParseWatts(text string) (w Watts, err error) {
+	given := [states]bool{}
+	for part := range strings.SplitSeq(text, ",") {
+		name, value, ok := strings.Cut(part, "=")
+		s := slices.Index(names[:], name)
+		switch {
+		case !ok || s < 0:
+			return w, fmt.Errorf("%q is not one of busy=, idle=, boot=, shutdown=, and off= with a number of watts", part)
+		case given[s]:
+			return w, fmt.Errorf("%s is given twice", name)
+		}
+		if w[s], err = strconv.ParseFloat(value, 64); err != nil {
+			return w, fmt.Errorf("%s: %q is not a number of watts", name, value)
+		}
+		given[s] = true
+	}
+	for _, s := range []State{Busy, Idle} {
+		if !given[s] {
+			return w, fmt.Errorf("%s is missing", names[s])
+		}
+	}
+	if !given[Boot] {
+		w[Boot] = w[Busy]
+	}
+	if !given[Shutdown] {
+		w[Shutdown] = w[Idle]
+	}
+	return w, w.Validate()
 }

@@ -2,6 +2,7 @@ package energy_test
 
 import (
 	"math"
+	"strings"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -116,4 +117,35 @@ func TestMeter(t *testing.T) {
 			t.Fatalf("%v kWh, want %v", got, joules/3.6e6)
 		}
 	})
+}
+
+func TestParseWatts(t *testing.T) {
+	for text, want := range map[string]energy.Watts{
+		"busy=300,idle=200,boot=250,shutdown=190,off=20": {300, 200, 250, 190, 20},
+		"idle=0.5,busy=1e3": {1000, .5, 1000, .5, 0},
+	} {
+		if got, err := energy.ParseWatts(text); err != nil || got != want {
+			t.Errorf("%s: %v, %v, want %v", text, got, err, want)
+		}
+	}
+	for text, want := range map[string]string{
+		"":                      `"" is not one of`,
+		"busy":                  `"busy" is not one of`,
+		"busy=1,nap=2":          `"nap=2" is not one of`,
+		"busy=1":                "idle is missing",
+		"idle=1":                "busy is missing",
+		"busy=1,busy=2":         "busy is given twice",
+		"busy=much,idle=1":      `busy: "much" is not a number of watts`,
+		"busy=1,idle=-1":        "idle: -1 is not within 0 … 1e+06 watts",
+		"busy=NaN,idle=1":       "busy: NaN is not within",
+		"busy=1,idle=1,off=Inf": "off: +Inf is not within",
+		"busy=1e400,idle=1":     `busy: "1e400" is not a number of watts`,
+	} {
+		if _, err := energy.ParseWatts(text); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want %q", text, err, want)
+		}
+	}
+	if got := watts.ByName(); len(got) != len(watts) || got["off"] != 20 || got["busy"] != 300 {
+		t.Errorf("%v", got)
+	}
 }

@@ -192,14 +192,14 @@ func TestGreenOffDrawsMore(t *testing.T) {
 	}
 }
 
-// TestGreenSlurm compares Slurm's power saving with that of the model of slurmctld, on the same jobs: the mean waits of six
-// workloads differ by less than a third.
+// TestGreenSlurm compares Slurm's power saving with that of the model of slurmctld, on the same jobs. There, slurmctld sees some
+// seconds later that a node is up, so waits are longer, but not by half.
 func TestGreenSlurm(t *testing.T) {
 	noX, err := planner.StrategyByName("noX")
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, suspend := range []int64{60, 300} {
+	for _, suspend := range []int64{60, 300, 600} {
 		mine, slurm := 0., 0.
 		for seed := range uint64(3) {
 			for _, load := range sim.DefaultGreen.Loads {
@@ -229,7 +229,7 @@ func TestGreenSlurm(t *testing.T) {
 			}
 		}
 		t.Logf("SuspendTime=%d: mean wait %.0f s, and %.0f s by the model of slurmctld", suspend, mine, slurm)
-		if mine > slurm*4/3 || slurm > mine*4/3 {
+		if mine > slurm*1.1 || slurm > mine*1.5 {
 			t.Errorf("SuspendTime=%d: mean wait %.0f s, and %.0f s by the model of slurmctld", suspend, mine, slurm)
 		}
 	}

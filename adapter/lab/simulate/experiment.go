@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/evoslurm/evoslurm/adapter/internal/config"
+	"github.com/evoslurm/evoslurm/adapter/lab/energy"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/msg"
 	"github.com/evoslurm/evoslurm/planner"
 	"github.com/evoslurm/evoslurm/planner/malleable"
@@ -114,6 +115,8 @@ type tally struct {
 	Idle      int64 // node-microseconds of nodes that are held and idle
 	Version   uint64
 	Metered   time.Duration
+
+	Drawing, Drawn energy.Seconds // nodes in each state at present, and node-microseconds so far; 0 without power saving
 }
 
 // subject is a job in an experiment.
@@ -155,6 +158,7 @@ func (e Experiment) Run(ctx context.Context) (*Result, error) {
 	if err := t.start(); err != nil {
 		return nil, err
 	}
+	t.meter()
 	var stopped error
 	left := false
 	for step := 0; t.Ended < len(t.Subjects); step++ {
@@ -307,7 +311,7 @@ func (t *trial) event(e slurmsim.Event) {
 		if j.Links--; j.Links == 0 {
 			t.Ended++
 		}
-	case r.Start < 0:
+	case r.Start < 0 && e.State != slurmctl.Configuring: // until its nodes are up
 		r.Start, r.Islands = at, t.islands(e.Job)
 		if j.App != nil {
 			r.Planned = t.planned(e.Job)
@@ -353,7 +357,13 @@ func (t *trial) meter() {
 		d := now.Microseconds() - t.Metered.Microseconds()
 		t.Used += d * int64(t.Allocated)
 		t.Idle += d * int64(t.Kept)
+		for s, nodes := range t.Drawing {
+			t.Drawn[s] += d * nodes
+		}
 		t.Metered = now
+	}
+	if t.Cluster.PowerSaving.SuspendTime > 0 {
+		t.Drawing = drawing(t.cluster)
 	}
 	if v := t.cluster.Version(); v != t.Version {
 		t.Version, t.Kept = v, t.cluster.KeptIdle()
@@ -403,6 +413,9 @@ func (t *trial) result() *Result {
 		r.Jobs[i] = *one
 	}
 	r.measure(float64(t.Used)/1e6, float64(t.Idle)/1e6)
+	for s, micros := range t.Drawn {
+		r.Drawn[s] = micros / 1e6
+	}
 	if s := t.sidecar; s != nil {
 		r.Sidecar = true
 		m.Moved = slices.Sorted(maps.Values(s.Database.Moved))

@@ -7,6 +7,7 @@ import (
 	"text/tabwriter"
 	"time"
 
+	"github.com/evoslurm/evoslurm/adapter/lab/energy"
 	"github.com/evoslurm/evoslurm/adapter/lab/outcome"
 )
 
@@ -19,6 +20,8 @@ type Result struct {
 	Made     outcome.Made `json:"made,omitzero"`
 	Jobs     []JobResult  `json:"jobs"`
 	Metrics  Metrics      `json:"metrics"`
+
+	Drawn energy.Seconds `json:"-"` // nodes in each state, with power saving; 0 without
 }
 
 // JobResult is one job.
@@ -37,6 +40,7 @@ type JobResult struct {
 	Sizes    []Size       `json:"sizes"`             // of the job itself; 0 nodes: it had ended
 	Steps    []StepResult `json:"steps,omitempty"`   // as its application saw them begin
 	Planned  []Size       `json:"planned,omitempty"` // of an evolving job: as its plan was when it started
+	KWh      float64      `json:"kwh,omitempty"`     // if Account was called
 }
 
 // States of a job that Slurm does not have.
@@ -64,6 +68,8 @@ type Metrics struct {
 	Polls      uint64 `json:"polls"`      // of Slurm, of three commands each
 	LeftOut    uint64 `json:"left_out"`   // polls skipped because nothing had changed
 
+	Energy *Energy `json:"energy,omitempty"` // if Account was called
+
 	Moved []int64 `json:"moved,omitempty"` // how much later growths on demand made waiting jobs, in seconds, ascending
 }
 
@@ -87,11 +93,15 @@ func (r *Result) measure(allocated, heldIdle float64) {
 	}
 }
 
-// Table writes the result for people, with completed jobs only if all is set.
-func (r *Result) Table(out io.Writer, all bool) error {
+// list writes the jobs for people, and returns how many are still to come.
+func (r *Result) list(out io.Writer, all bool) (toCome int, err error) {
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	head := "JOB\tSUBMIT\tWAIT\tSTART\tEND\tSTATE\tSIZES\n"
-	toCome := 0
+	kwh := func(*JobResult) string { return "" }
+	if r.Metrics.Energy != nil {
+		head = "JOB\tSUBMIT\tWAIT\tSTART\tEND\tSTATE\tKWH\tSIZES\n"
+		kwh = func(j *JobResult) string { return fmt.Sprintf("%.2f\t", j.KWh) }
+	}
 	for _, j := range r.Jobs {
 		if j.State == ToCome {
 			toCome++
@@ -109,13 +119,22 @@ func (r *Result) Table(out io.Writer, all bool) error {
 		if j.Start >= 0 {
 			wait = fmt.Sprint(j.Wait)
 		}
-		fmt.Fprintf(w, "%s\t%d\t%s\t%s\t%s\t%s\t%s\n", j.ID, j.Submit, wait, or(j.Start), or(j.End), state, j.sizes())
+		fmt.Fprintf(w, "%s\t%d\t%s\t%s\t%s\t%s\t%s%s\n", j.ID, j.Submit, wait, or(j.Start), or(j.End), state, kwh(&j), j.sizes())
 	}
 	if err := w.Flush(); err != nil {
-		return err
+		return 0, err
 	}
 	if head == "" {
 		fmt.Fprintln(out)
+	}
+	return toCome, nil
+}
+
+// Table writes the result for people, with completed jobs only if all is set.
+func (r *Result) Table(out io.Writer, all bool) error {
+	toCome, err := r.list(out, all)
+	if err != nil {
+		return err
 	}
 	if r.Left > 0 {
 		fmt.Fprintf(out, "left at second %d, with %d of %d jobs still to come: figures are up to then\n", r.Left, toCome, len(r.Jobs))
@@ -125,13 +144,16 @@ func (r *Result) Table(out io.Writer, all bool) error {
 	if r.Sidecar {
 		who = "strategy " + r.Strategy
 	}
-	_, err := fmt.Fprintf(out, `%s on %d nodes: %d jobs, %d started, %d ended, %d did not complete
+	_, err = fmt.Fprintf(out, `%s on %d nodes: %d jobs, %d started, %d ended, %d did not complete
 makespan %d s (%.1f days), average wait %.0f s, turnaround %.0f s, bounded slowdown %.1f
 utilisation %.1f %%, effective utilisation %.1f %%, waste %.2f %%
 node-seconds: %.0f allocated, %.0f idle (%.0f of them on held nodes)
 jobs changed their size %d times; fairness %.2f
 `, who, r.Nodes, len(r.Jobs), m.Started, m.Ended, m.Unfinished, m.Makespan, (time.Duration(m.Makespan)*time.Second).Hours()/24,
 		m.Wait.Mean, m.Turnaround.Mean, m.Slowdown.Mean, m.Utilisation, m.EffectiveUtilisation, m.Waste, m.Allocated, m.Idle, m.HeldIdle, m.Changes, m.Fairness)
+	if err == nil && m.Energy != nil {
+		err = m.Energy.table(out)
+	}
 	if err == nil && r.Sidecar {
 		_, err = fmt.Fprintf(out, "%d commands of the sidecar, %d polls of Slurm\n", m.Commands, m.Polls)
 	}

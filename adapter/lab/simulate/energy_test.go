@@ -1,0 +1,93 @@
+package simulate_test
+
+import (
+	"bytes"
+	"math"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/evoslurm/evoslurm/adapter/lab/energy"
+	"github.com/evoslurm/evoslurm/adapter/lab/simulate"
+	"github.com/evoslurm/evoslurm/planner"
+	"github.com/evoslurm/evoslurm/slurmctl/slurmsim"
+	"github.com/evoslurm/evoslurm/slurmctl/slurmtest/must"
+)
+
+var watts = energy.Watts{energy.Busy: 360, energy.Idle: 180, energy.Boot: 400, energy.Shutdown: 180, energy.Off: 18}
+
+func near(a, b float64) bool { return math.Abs(a-b) <= .002*max(a, b) }
+
+// powered returns an experiment of 3000 s on four nodes, which Slurm switches off after 100 s without a job.
+func powered(t *testing.T, suspend time.Duration) simulate.Experiment {
+	e := experiment(t, 0)
+	e.Cluster = slurmsim.Options{Nodes: 4, CPUs: 1, Accounting: true, PermitJobExpansion: true, PowerSaving: slurmsim.PowerSaving{
+		SuspendTime: suspend, SuspendTimeout: 15 * time.Second, Boot: 154 * time.Second, ResumeTimeout: 400 * time.Second}}
+	e.Jobs = []simulate.Submission{
+		{ID: "a", Submit: 1000, User: 1, Profile: planner.Profile{{Duration: 500, Nodes: 2}}},
+		{ID: "b", Submit: 2500, User: 2, Profile: planner.Profile{{Duration: 500, Nodes: 1}}},
+	}
+	return e
+}
+
+// TestEnergy: without power saving, a node is busy or idle.
+func TestEnergy(t *testing.T) {
+	r := outcome(t, powered(t, 0))
+	r.Account(watts)
+	e := r.Metrics.Energy
+	all := 4*float64(r.Metrics.Makespan) - 1500
+	if !near(e.Busy, 1500*.36/3600) || !near(e.Idle, all*.18/3600) || e.Boot+e.Shutdown+e.Off+e.HeldIdle != 0 || !near(e.KWh, e.Busy+e.Idle) {
+		t.Errorf("%+v", e)
+	}
+	if want := []simulate.UserEnergy{{User: 1, KWh: r.Jobs[0].KWh}, {User: 2, KWh: r.Jobs[1].KWh}}; !slices.Equal(e.Users, want) || !near(want[0].KWh, .1) || !near(want[1].KWh, .05) {
+		t.Errorf("%+v, want %+v", e.Users, want)
+	}
+	var out bytes.Buffer
+	must.OK(t, r.Table(&out, true))
+	for _, want := range []string{"KWH", "kWh: 0.", "0.00 off\n", "kWh by user: 1: 0.10, 2: 0.05\n"} {
+		if !strings.Contains(out.String(), want) {
+			t.Errorf("no %q in:\n%s", want, out.String())
+		}
+	}
+}
+
+// TestEnergyPowerSaving: the states add up to all node-seconds, three boots are paid for, and a job waits for them, and does
+// not pay.
+func TestEnergyPowerSaving(t *testing.T) {
+	r := outcome(t, powered(t, 100*time.Second))
+	r.Account(watts)
+	e := r.Metrics.Energy
+	seconds := 0.
+	for s, kwh := range []float64{e.Busy, e.Idle, e.Boot, e.Shutdown, e.Off} {
+		seconds += kwh * 3.6e6 / watts[s]
+	}
+	if want := 4 * float64(r.Metrics.Makespan); !near(seconds, want) || !near(e.KWh, e.Busy+e.Idle+e.Boot+e.Shutdown+e.Off) {
+		t.Errorf("%v of %v node-seconds: %+v", seconds, want, e)
+	}
+	// slurmctld sees some seconds later that a node is up, which has the job by then
+	if most := (1500 + 3*20) * .36 / 3600; !near(e.Boot, 3*154*.4/3600) || e.Busy < .15 || e.Busy > most || e.Off == 0 {
+		t.Errorf("%+v", e)
+	}
+	for i, j := range r.Jobs {
+		if j.Wait < 154 || j.Wait > 175 || !near(j.KWh, []float64{.1, .05}[i]) {
+			t.Errorf("%+v", j)
+		}
+	}
+}
+
+// TestEnergyResumed: a run that was left and resumed has the energy of one that was not.
+func TestEnergyResumed(t *testing.T) {
+	e := powered(t, 100*time.Second)
+	whole := outcome(t, e)
+	var left *simulate.Checkpoint
+	e.Until, e.Left = 1400, func(c *simulate.Checkpoint) { left = c }
+	outcome(t, e)
+	e.Until, e.Left, e.Resume = 0, nil, left
+	resumed := outcome(t, e)
+	whole.Account(watts)
+	resumed.Account(watts)
+	if got, want := resumed.Metrics.Energy.KWh, whole.Metrics.Energy.KWh; got != want {
+		t.Errorf("%v kWh, want %v", got, want)
+	}
+}
