@@ -22,9 +22,10 @@ type Job struct {
 	EndState    string         `json:"end_state,omitempty"` // Slurm's state at the end
 	Drive       string         `json:"drive"`
 	ExpandLimit string         `json:"expand_limit"`
-	Claim       int            `json:"claim,omitempty"` // nodes that it may have at once (--max-nodes); 0: none
-	Profile     string         `json:"profile"`         // requested, in the grammar of --profile
-	Step        int            `json:"step"`            // 1-based; 0 before the start
+	Claim       int            `json:"claim,omitempty"`    // nodes that it may have at once (--max-nodes); 0: none
+	Profile     string         `json:"profile"`            // requested, in the grammar of --profile
+	CPUFreq     string         `json:"cpu_freq,omitempty"` // the profile with CPU frequencies, if any step has one
+	Step        int            `json:"step"`               // 1-based; 0 before the start
 	Steps       int            `json:"steps"`
 	Nodes       int            `json:"nodes"` // allocated now
 	NodeList    string         `json:"node_list"`
@@ -205,6 +206,7 @@ type Allocation struct {
 	Parts []Part `json:"parts"` // base job first, then companions in order of age
 
 	Components []Component `json:"components,omitempty"` // of coupled codes
+	CPUFreq    string      `json:"cpu_freq,omitempty"`   // that srun should ask for in this step: a word or kHz
 
 	Coming *Coming `json:"coming,omitempty"` // nil if there is no further step
 	Demand *Demand `json:"demand,omitempty"` // nil: nothing is demanded at present

@@ -23,7 +23,9 @@ Options of evosbatch:
                               would have fitted your last five runs of the job of that
                               name, and prints it with these runs. The last step may
                               be open, as in '2@10m,?1-16@2h': MIN nodes are promised
-                              there, and MAX is a claim, as by --max-nodes
+                              there, and MAX is a claim, as by --max-nodes. A step may
+                              have a CPU frequency for its srun commands: low, medium,
+                              high, highm1, or a number, as in 2@10m:low,5@30m:2.1GHz
       --component=NAME        before a --profile: the profile is that of one of several
                               coupled codes, which share the job's nodes. Each keeps
                               its nodes as far as possible (see evosrun --component)

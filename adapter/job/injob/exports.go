@@ -1,6 +1,7 @@
 package injob
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strconv"
@@ -39,8 +40,9 @@ func ExportsOf(a api.Allocation, getenv func(string) string) (Exports, error) {
 	if a.Done {
 		done = "1"
 	}
+	frequency := frequencyExports(a, getenv)
 	e := Exports{
-		Unset: slices.Concat([]string{VarError}, stale, unsetStepMgr(a, getenv)),
+		Unset: slices.Concat([]string{VarError}, stale, unsetStepMgr(a, getenv), frequency.Unset),
 		Set: []Var{
 			{VarJob, strconv.FormatUint(uint64(a.Job), 10)},
 			{VarStep, strconv.Itoa(a.Step)},
@@ -51,7 +53,7 @@ func ExportsOf(a api.Allocation, getenv func(string) string) (Exports, error) {
 			{VarDone, done},
 		},
 	}
-	e.Set = append(e.Set, componentVars(a)...)
+	e.Set = slices.Concat(e.Set, frequency.Set, componentVars(a))
 	if len(a.Parts) == 0 {
 		return e, nil
 	}
@@ -224,7 +226,7 @@ func check(a api.Allocation) error {
 			return bad("%v", err)
 		}
 	}
-	if err := checkComponents(a); err != nil {
+	if err := cmp.Or(checkFrequency(a), checkComponents(a)); err != nil {
 		return err
 	}
 	seen := make(map[string]bool)

@@ -100,6 +100,7 @@ func TestFalseAllocationsAreRefused(t *testing.T) {
 		"a newline":        func(a *api.Allocation) { a.Parts[0].NodeList[0] = "n1\nn2" },
 		"no name":          func(a *api.Allocation) { a.Parts[0].NodeList[0] = "" },
 		"a node twice":     func(a *api.Allocation) { a.Parts[0].NodeList[0] = "n2" },
+		"no frequency":     func(a *api.Allocation) { a.CPUFreq = "low\nreboot" },
 		"no drive mode":    func(a *api.Allocation) { a.Drive = "$(reboot)" },
 		"a long node name": func(a *api.Allocation) { a.Parts[0].NodeList[0] = strings.Repeat("n", 256) },
 	} {

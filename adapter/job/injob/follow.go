@@ -277,7 +277,7 @@ func (f *follower) srun(i *instance, tasks int, command []string) run {
 	}
 	args = append(args, "/bin/sh", "-c", followScript, "evosrun", strconv.Itoa(i.number*f.perNode), strconv.FormatUint(uint64(f.Allocation.Job), 10))
 	var env []string
-	for _, entry := range withoutSlurm(f.Environ) {
+	for _, entry := range withoutSlurm(atFrequency(f.has, f.Environ)) {
 		switch name, _, _ := strings.Cut(entry, "="); name {
 		case VarStep, VarSteps, VarNodes, VarNodeList, VarGaveBack, VarDone, VarError, "EVO_NTASKS": // of the moment
 		default:

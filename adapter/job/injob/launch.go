@@ -45,8 +45,12 @@ func Launch(a api.Allocation, args, environ []string) (argv, env []string, err e
 				env = append(env, entry)
 			}
 		}
-		return []string{"srun", "--jobid=" + strconv.FormatUint(uint64(p.Job), 10), "--nodelist=" + host, "--nodes=1", "--ntasks=1",
-			"--overlap", "--mpi=none", "--export=ALL", "--input=all", "/bin/sh", "-c", command}, env, nil
+		argv = []string{"srun", "--jobid=" + strconv.FormatUint(uint64(p.Job), 10), "--nodelist=" + host, "--nodes=1", "--ntasks=1",
+			"--overlap", "--mpi=none", "--export=ALL", "--input=all"}
+		if a.CPUFreq != "" {
+			argv = append(argv, "--cpu-freq="+a.CPUFreq)
+		}
+		return append(argv, "/bin/sh", "-c", command), env, nil
 	}
 	return nil, nil, fmt.Errorf("the job does not have %s, or gave it back", host)
 }

@@ -30,6 +30,9 @@ Each task finds EVO_RANK, EVO_NTASKS, EVO_JOB_ID and EVO_PART_ID (the Slurm job
 that it runs in) in its environment. In drive mode companion an MPI program must
 be started with its own mpiexec instead; see evosctl launch --help.
 
+In a step with a CPU frequency (evosbatch --profile=2@10m:low), srun asks for it. --cpu-freq
+comes first, and then a SLURM_CPU_FREQ_REQ that you set.
+
 With --component=NAME, the command runs on the nodes of one component of a job of coupled
 codes (evosbatch --component). With --follow, it is restarted only where nodes of its
 component change.

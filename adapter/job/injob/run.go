@@ -15,6 +15,7 @@ import (
 	"syscall"
 
 	"github.com/evoslurm/evoslurm/adapter/api"
+	"github.com/evoslurm/evoslurm/adapter/job/request"
 	"github.com/evoslurm/evoslurm/slurmctl"
 )
 
@@ -133,7 +134,7 @@ func (c Command) several(args srunArgs) ([]run, together, error) {
 	if n := positive(c.getenv("SLURM_NTASKS_PER_NODE")); n > 0 && !args.has("ntasks", "ntasks-per-node") {
 		options = append(options, "--ntasks-per-node="+strconv.Itoa(n)) // the script's --ntasks-per-node
 	}
-	env := withoutSlurm(c.Environ)
+	env := withoutSlurm(atFrequency(c.Allocation, c.Environ))
 	runs := make([]run, len(shares))
 	for i, s := range shares {
 		a := append(slices.Clone(options),
@@ -183,7 +184,7 @@ func lookup(environ []string, name string) string {
 // that users set themselves.
 var keptSlurm = []string{
 	"SLURM_MPI_TYPE", "SLURM_KILL_BAD_EXIT", "SLURM_LABELIO", "SLURM_UNBUFFEREDIO",
-	"SLURM_OVERLAP", "SLURM_EXACT", "SLURM_OVERCOMMIT", "SLURM_WAIT",
+	"SLURM_OVERLAP", "SLURM_EXACT", "SLURM_OVERCOMMIT", "SLURM_WAIT", request.VarSrunFrequency,
 }
 
 // withoutSlurm cleans an environment of what Slurm set for one job.

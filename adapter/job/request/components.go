@@ -64,7 +64,7 @@ func (r *Request) setComponent(text string) error {
 		return fmt.Errorf("component %s: the profile of a component has fixed numbers of nodes: leave out ? and MIN-MAX", last.Name)
 	}
 	p, err := planner.ParseProfile(text)
-	if err = cmp.Or(err, CheckSteps(p)); err != nil {
+	if err = cmp.Or(noFrequency(text, "a component's profile"), err, CheckSteps(p)); err != nil {
 		return err
 	}
 	r.Components = slices.Clone(r.Components)

@@ -233,7 +233,7 @@ func Contradiction(given func(name string) bool) error {
 // profile if the marker had no room for it, and options that are only on #EVO lines.
 func (r Request) Join(given Request) (Request, error) {
 	if r.Profile == nil {
-		r.Profile, r.Components = given.Profile, given.Components
+		r.Profile, r.Components, r.Frequencies = given.Profile, given.Components, given.Frequencies
 		if m := given.Moldable; m != nil && r.Moldable != nil {
 			one := *r.Moldable
 			one.Alternatives = m.Alternatives

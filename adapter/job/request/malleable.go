@@ -96,8 +96,8 @@ func ranged(text string) bool {
 	return false
 }
 
-// setProfile reads a profile, with or without bounds.
-func (r *Request) setProfile(text string) error {
+// setSteps reads a profile, with or without bounds.
+func (r *Request) setSteps(text string) error {
 	r.Tail = 0
 	if at := strings.Index(text, openTail); at >= 0 {
 		return r.setOpen(text, at)

@@ -35,8 +35,13 @@ const MaxComment = 1024
 //
 //	evo:v2;p=6@10m,2@10m;o=ocean:2@20m|atm:4@10m;;
 //
+// and of a job whose second step has a CPU frequency
+//
+//	evo:v2;p=2@10m,5@30m;h=,2100000;d=merge;;
+//
 // Fields are in this order. All except p may be missing, none is empty, and an empty field (;;)
-// ends the marker. p is the profile or the alternatives; o the components, whose sum is p; m which of these is preferred; l the time
+// ends the marker. p is the profile or the alternatives; o the components, whose sum is p; h the CPU
+// frequencies of all steps; m which of these is preferred; l the time
 // limits of each in minutes (0 if left out); k the one that the job was given; z the sizes that a
 // malleable job can use; t the seconds that it needs to give nodes back; e its speed-up; x the
 // expand limit; d the drive mode; b the user's --begin in Unix seconds; n the user's --nodelist; w the user's --prefer, escaped; a
@@ -59,7 +64,7 @@ const (
 	markerPrefix = "evo:v2;"
 	markerEnd    = ";;"
 	inScript     = "script"
-	fieldOrder   = "pomlkztexdbnwaifgusc"
+	fieldOrder   = "pohmlkztexdbnwaifgusc"
 )
 
 // Marker returns the text that carries r in a Slurm comment, and whether it fits. If not, use
@@ -82,7 +87,7 @@ func (r Request) marker(script bool) string {
 	if script {
 		b.WriteString(inScript)
 	} else {
-		b.WriteString("p=" + r.profileText() + componentsField(r.Components))
+		b.WriteString("p=" + r.profileText() + componentsField(r.Components) + frequenciesField(r.Frequencies))
 	}
 	if r.Moldable != nil {
 		r.Moldable.marker(&b)
@@ -248,7 +253,7 @@ func (r *Request) setField(key, value string) (err error) {
 	switch key {
 	case "p":
 		if !strings.Contains(value, "|") {
-			err = r.setProfile(value)
+			err = r.setSteps(value)
 			break
 		}
 		var all []planner.Profile
@@ -257,6 +262,8 @@ func (r *Request) setField(key, value string) (err error) {
 		}
 	case "o":
 		r.Components, err = parseComponents(value)
+	case "h":
+		r.Frequencies, err = ParseFrequencies(value)
 	case "m", "l", "k":
 		if r.Moldable == nil {
 			if r.Moldable = new(Moldable); r.Profile != nil { // a single alternative
@@ -315,7 +322,7 @@ func (r Request) agrees() error {
 	if r.Reached != nil && r.Moldable != nil {
 		return errors.New("alternatives of a job that has run: it runs with one of them")
 	}
-	return errors.Join(r.checkChain(), r.CheckPrefer(), r.CheckAim(), r.CheckComponents(), CheckSteps(r.Whole()))
+	return errors.Join(r.checkChain(), r.CheckPrefer(), r.CheckAim(), r.CheckComponents(), r.CheckFrequencies(), CheckSteps(r.Whole()))
 }
 
 // CheckPrefer returns an error for features that cannot be preferred.

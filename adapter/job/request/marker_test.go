@@ -1,6 +1,7 @@
 package request
 
 import (
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -159,6 +160,7 @@ func anyRequest(t *rapid.T) Request {
 			s.Malleable = nil // no such size is within the bounds
 		}
 	}
+	s.Frequencies = anyFrequencies(t, s)
 	if s.Drive == drivemode.Chain {
 		s.Chain = &ChainLink{
 			First: rapid.Uint32().Draw(t, "first"),
@@ -166,6 +168,19 @@ func anyRequest(t *rapid.T) Request {
 		}
 	}
 	return s
+}
+
+// anyFrequencies returns frequencies that a request may have, or nil.
+func anyFrequencies(t *rapid.T, s Request) []string {
+	f := make([]string, len(s.Profile))
+	for i := range f {
+		f[i] = rapid.SampledFrom([]string{"", "low", "highm1", "2100000"}).Draw(t, "frequency")
+	}
+	s.Frequencies = f
+	if slices.Max(f) == "" || s.CheckFrequencies() != nil {
+		return nil
+	}
+	return f
 }
 
 func TestMarkerRoundTrip(t *testing.T) {
@@ -258,6 +273,9 @@ func TestScriptMarkerRoundTrip(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		want := anyRequest(t)
 		option := "--profile=" + want.Bounds().String()
+		if shown := WithFrequencies(want.Profile, want.Frequencies); shown != "" {
+			option = "--profile=" + shown
+		}
 		if m := want.Moldable; m != nil {
 			option = "--moldable=" + want.Alternatives() + " --moldable-by=" + m.By.String()
 			if len(m.Alternatives) == 1 {
@@ -292,7 +310,7 @@ func FuzzParseMarker(f *testing.F) {
 		"", "evo:v2;p=2@10m,5@30m;;,stdout=/home/u/o", "a;evo:v2;script;d=chain;i=2;f=9;;", "evo:v2;p=1@1m;c=a%3Bb;;;;", "evo:vevo:v2;p=1@1m;;", "evo:v2;p=evo:v2;p=1@1m;;",
 		"evo:v1;p=2@10m,5@30m", "evo:v1;p=2@10m;x=inf;d=merge;b=1790000000;c=hello %25",
 		"evo:v1;script;x=2;d=chain;i=2;f=9;c=;;", "evo:v1;p=1@1m;d=chain;i=1;f=4294967295", "evo:v2;", "evo:v1;p=1@1-0:0:1",
-		"evo:v2;p=2-4@10m,8-16@30m;z=pow2;t=30;e=amdahl:0.95;d=merge;;", "evo:v2;p=3-3@1m;e=1:1,2:1.5;;", "evo:v2;script;z=multiple:3;t=9;;",
+		"evo:v2;p=2-4@10m,8-16@30m;z=pow2;t=30;e=amdahl:0.95;d=merge;;", "evo:v2;p=3-3@1m;e=1:1,2:1.5;;", "evo:v2;script;z=multiple:3;t=9;;", "evo:v2;p=2@10m,5@30m;h=,2100000;d=merge;;",
 	} {
 		f.Add(seed)
 	}

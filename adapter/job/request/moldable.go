@@ -72,6 +72,9 @@ func ParseAlternatives(text string) ([]planner.Profile, error) {
 	fail := func(offset int, format string, args ...any) error {
 		return &planner.ParseError{Input: text, Offset: offset, Reason: fmt.Sprintf(format, args...)}
 	}
+	if err := noFrequency(text, "alternatives"); err != nil {
+		return nil, err
+	}
 	var all []planner.Profile
 	offset := 0
 	for part := range strings.SplitSeq(text, separator) {

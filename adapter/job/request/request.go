@@ -13,6 +13,7 @@ import (
 type Request struct {
 	Profile     planner.Profile     // of a moldable job: of the alternative that it has at present
 	Components  []Component         // of coupled codes, whose sum is Profile; nil: none
+	Frequencies []string            // of the CPUs, by step, as srun --cpu-freq takes them; "": none. nil: no step has one
 	Moldable    *Moldable           // nil: it has one profile
 	Malleable   *Malleable          // nil if its size is the profile's
 	ExpandLimit planner.ExpandLimit // 1: never expanded; planner.Infinite: no bound; 0: not given, the site's default

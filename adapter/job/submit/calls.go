@@ -6,7 +6,6 @@ import (
 	"strings"
 
 	"github.com/evoslurm/evoslurm/adapter/job/request"
-	"github.com/evoslurm/evoslurm/planner"
 )
 
 // call is one call of sbatch. It submits the whole job, or one step of a chain.
@@ -102,7 +101,7 @@ func (r submission) words(c call) []string {
 		words = append(words, "--begin="+ParkedUntil)
 	}
 	words = append(words, r.gres.options(c.nodes)...)
-	words = append(words, r.hookExport()...)
+	words = append(words, r.variableExport()...)
 	words = append(words, c.extra...)
 	if r.dashes {
 		words = append(words, "--")
@@ -111,8 +110,12 @@ func (r submission) words(c call) []string {
 }
 
 // stepVariables returns the variables that tell the script its step of the chain.
-func stepVariables(i int, profile planner.Profile) []string {
-	return []string{"EVO_STEP=" + strconv.Itoa(i+1), "EVO_STEPS=" + strconv.Itoa(len(profile))}
+func (r submission) stepVariables(i int) []string {
+	variables := []string{"EVO_STEP=" + strconv.Itoa(i+1), "EVO_STEPS=" + strconv.Itoa(len(r.request.Profile))}
+	for _, v := range r.frequencyVariables(i) {
+		variables = append(variables, v[0]+"="+v[1])
+	}
+	return variables
 }
 
 // linkExport adds the step's variables to the user's list of exported variables. The default ALL
@@ -128,5 +131,5 @@ func (r submission) linkExport(i int) []string {
 			return nil
 		}
 	}
-	return []string{"--export=" + o.Value + "," + strings.Join(stepVariables(i, r.request.Profile), ",")}
+	return []string{"--export=" + o.Value + "," + strings.Join(r.stepVariables(i), ",")}
 }

@@ -74,7 +74,7 @@ func (s sender) sendLink(ctx context.Context, r submission, i int, c call, watch
 		}
 	}
 	cmd := s.command(ctx, r.words(c))
-	cmd.Env = slices.Concat(s.environ, stepVariables(i, r.request.Profile))
+	cmd.Env = slices.Concat(s.environ, r.stepVariables(i))
 	if r.script.fromStdin {
 		cmd.Stdin = bytes.NewReader(r.script.text)
 	}

@@ -107,12 +107,13 @@ func (c *Command) run(ctx context.Context) (int, error) {
 	if r, err = r.withSpeedup(); err != nil {
 		return 0, err
 	}
+	r.ownFrequency = ownFrequency(c.Environ)
 	for _, name := range ignored {
 		fmt.Fprintf(c.Stderr, "evosbatch: %s does not go with this job: left out\n", name)
 	}
 
 	if r.options.has("rigid") {
-		program.environ = append(withHooks(c.Environ, r.request.Hooks), request.VarRigid+"="+r.rigidSteps())
+		program.environ = append(withVariables(c.Environ, r.variables()), request.VarRigid+"="+r.rigidSteps())
 		return 0, program.sendRigid(r)
 	}
 	if err := c.refuses(ctx, r); err != nil {
@@ -125,7 +126,7 @@ func (c *Command) run(ctx context.Context) (int, error) {
 	}
 
 	// 7. Request → sbatch's arguments (pure; wholeCall, linkCall), which are shown or run.
-	program.environ = withHooks(c.Environ, r.request.Hooks)
+	program.environ = withVariables(c.Environ, r.variables())
 	out := sender{sbatch: program, site: here}
 	if r.options.has("dry-run") {
 		return 0, out.dryRun(r)

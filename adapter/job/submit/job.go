@@ -20,11 +20,12 @@ type submission struct {
 	script   script
 	gres     gres
 
-	userTime int64 // the user's own time limit in minutes; 0: none
-	implied  bool  // from the partition
-	maxTime  int64 // allowed by the partition, in minutes
-	testOnly bool
-	doubt    error // why it is infeasible as requested, if plugins may move it elsewhere
+	userTime     int64 // the user's own time limit in minutes; 0: none
+	implied      bool  // from the partition
+	maxTime      int64 // allowed by the partition, in minutes
+	testOnly     bool
+	ownFrequency bool  // the user set SLURM_CPU_FREQ_REQ, which ranks before the profile
+	doubt        error // why it is infeasible as requested, if plugins may move it elsewhere
 }
 
 // script is a batch script.

@@ -21,6 +21,7 @@ var environmentOptions = [][2]string{
 	{"SBATCH_CLUSTER_CONSTRAINT", "cluster-constraint"},
 	{"SBATCH_CONSTRAINT", "constraint"},
 	{"SBATCH_CONSOLIDATE_SEGMENTS", "consolidate-segments"},
+	{"SBATCH_CPU_FREQ_REQ", "cpu-freq"},
 	{"SBATCH_CPUS_PER_GPU", "cpus-per-gpu"},
 	{"SBATCH_EXCLUSIVE", "exclusive"},
 	{"SBATCH_EXPORT", "export"},

@@ -17,6 +17,9 @@ func (p sbatch) sendRigid(r submission) error {
 	if len(r.request.Components) > 0 {
 		return errors.New("--rigid does not go with --component: the sidecar says which nodes a component has; leave one of them out")
 	}
+	if r.request.Frequencies != nil {
+		return errors.New("--rigid does not go with a step's CPU frequency, which the sidecar says; leave one of them out")
+	}
 	words := r.words(r.rigidCall())
 	if r.options.has("dry-run") {
 		p.show(words, append(r.request.Hooks.Variables(), [2]string{request.VarRigid, r.rigidSteps()})...)
@@ -42,7 +45,7 @@ func (r submission) rigidSteps() string { return strconv.Itoa(len(r.request.Prof
 
 // rigidExport adds that variable to the user's list of exported variables.
 func (r submission) rigidExport() []string {
-	words := r.hookExport()
+	words := r.variableExport()
 	value := ""
 	if o, given := r.options.last("export"); len(words) > 0 {
 		value = strings.TrimPrefix(words[0], "--export=")

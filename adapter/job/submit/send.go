@@ -14,14 +14,13 @@ import (
 
 // dryRun prints the calls of sbatch; in a chain with 1, 2, … for the jobs' IDs to come.
 func (s sender) dryRun(r submission) error {
-	hooks := r.request.Hooks.Variables()
 	if !r.request.Drive.Means().StepsAreJobs {
 		c, err := r.wholeCall()
 		if err != nil {
 			return err
 		}
 		s.explain(r)
-		s.show(r.words(c), hooks...)
+		s.show(r.words(c), r.variables()...)
 		return nil
 	}
 	for i := range r.request.Profile {
@@ -29,7 +28,7 @@ func (s sender) dryRun(r submission) error {
 		if err != nil {
 			return err
 		}
-		s.show(r.words(c), hooks...)
+		s.show(r.words(c), r.frequencyVariables(i)...)
 	}
 	return nil
 }

@@ -59,7 +59,7 @@ func joined(src sources, defaults request.Request, now time.Time) (submission, e
 		return r, err
 	}
 	_, constraint := r.options.constraint()
-	if err := cmp.Or(r.request.CheckComponents(), r.request.CheckClaim(), r.checkAim(), r.checkHooks(), r.options.refuse(r.request.Profile), r.checkArray(), r.checkInside(), r.checkMoldable(), constraint); err != nil {
+	if err := cmp.Or(r.request.CheckComponents(), r.request.CheckClaim(), r.checkAim(), r.checkFrequencies(), r.checkHooks(), r.options.refuse(r.request.Profile), r.checkArray(), r.checkInside(), r.checkMoldable(), constraint); err != nil {
 		return r, err
 	}
 	if err := r.readOptions(now); err != nil || r.request.Moldable != nil {
@@ -78,7 +78,7 @@ func evolution(src sources, defaults request.Request) (submission, error) {
 		inScript: given.Profile == nil, request: given}
 	fromScript := src.evo.MaxNodes
 	if r.request.Profile == nil {
-		r.request.Profile, r.request.Components, r.request.Tail = src.evo.Profile, src.evo.Components, src.evo.Tail
+		r.request.Profile, r.request.Components, r.request.Frequencies, r.request.Tail = src.evo.Profile, src.evo.Components, src.evo.Frequencies, src.evo.Tail
 	} else if r.request.Tail > 0 { // a claim of its own
 		fromScript = 0
 	}

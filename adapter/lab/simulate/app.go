@@ -27,6 +27,7 @@ type App struct {
 	Prefer      string
 	Aim         planner.Aim
 	Components  []request.Component // of coupled codes
+	Frequencies []string            // of its steps' CPUs; nil: none
 	Partition   string              // "": the default one
 	Asks        slurmsim.Job        // what else it asks for: memory, GRES, a QOS
 	Tasks       []*App              // of an array: its tasks, in order; each follows the profile on its own

@@ -44,7 +44,7 @@ func (s *Sidecar) demands(p *slurmsim.Process, a *App) {
 
 // Submit submits an evolving job as evosbatch does.
 func (s *Sidecar) Submit(a *App) (slurmctl.JobID, error) {
-	sp := request.Request{Profile: a.Profile, Drive: a.Drive, ExpandLimit: a.ExpandLimit, Begin: a.Begin, MaxNodes: a.Claim, Prefer: a.Prefer, Aim: a.Aim, Malleable: a.Malleable, Components: a.Components}
+	sp := request.Request{Profile: a.Profile, Drive: a.Drive, ExpandLimit: a.ExpandLimit, Begin: a.Begin, MaxNodes: a.Claim, Prefer: a.Prefer, Aim: a.Aim, Malleable: a.Malleable, Components: a.Components, Frequencies: a.Frequencies}
 	if len(a.Alternatives) > 0 {
 		a.mold(&sp)
 	}

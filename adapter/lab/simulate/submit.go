@@ -18,7 +18,7 @@ import (
 
 // submit NAME PROFILE[/PROFILE…]|COMPONENT:PROFILE[/COMPONENT:PROFILE…] [by=PREFERENCE] [limit=] [user=] [drive=] [expand=] [begin=] [lasts=STEP:FOR,…] [deaf] [abrupt=STEP]
 // [partition=] [qos=] [mem=MIB] [gres=] [stored] [acts=AFTER:WHAT,…] [claim=NODES]
-// [array=TASKS[%MOST]] [fails=TASK] [in=RESERVATION] [constraint=] [cores=IN A SOCKET] [prefer=] [aim=start|waste|near] [size=] [grace=] [says=ANSWER,…] [hands=HOW[:TIMES]]
+// [array=TASKS[%MOST]] [fails=TASK] [in=RESERVATION] [constraint=] [cores=IN A SOCKET] [prefer=] [aim=start|waste|near] [freq=FREQUENCY,…] [size=] [grace=] [says=ANSWER,…] [hands=HOW[:TIMES]]
 func (h *history) submit(words []string) error {
 	if len(words) < 2 {
 		return fmt.Errorf("submit NAME PROFILE")
@@ -44,7 +44,7 @@ func (h *history) submit(words []string) error {
 	_, a.Deaf = o["deaf"]
 	var begins time.Duration
 	var lasts map[int]time.Duration
-	if err := cmp.Or(given(o, "by", &a.By, planner.ParsePreference), given(o, "aim", &a.Aim, planner.ParseAim), given(o, "expand", &a.ExpandLimit, planner.ParseExpandLimit),
+	if err := cmp.Or(given(o, "by", &a.By, planner.ParsePreference), given(o, "aim", &a.Aim, planner.ParseAim), given(o, "freq", &a.Frequencies, request.ParseFrequencies), given(o, "expand", &a.ExpandLimit, planner.ParseExpandLimit),
 		given(o, "limit", &a.Limit, time.ParseDuration), given(o, "begin", &begins, time.ParseDuration), given(o, "lasts", &lasts, parseLasts),
 		given(o, "claim", &a.Claim, strconv.Atoi), given(o, "acts", &a.Acts, parseActs), given(o, "hands", &a.Hands, parseHands), given(o, "abrupt", &a.Abrupt, strconv.Atoi)); err != nil {
 		return err

@@ -29,16 +29,16 @@ const (
 )
 
 const jobColumns = `id, slurm_id, submitted, name, user, uid, gid, account, qos, partition, expand_limit, drive, begin,
-	state, step, started, step_started, step_ended, ended, end_state, batch_host, suspended, changes, behind, claim, offers, progress, held_idle, begun, change_open, prefer, components, aim, aim_since, aim_start, guess, array, task, reservation, growing`
+	state, step, started, step_started, step_ended, ended, end_state, batch_host, suspended, changes, behind, claim, offers, progress, held_idle, begun, change_open, prefer, components, aim, aim_since, aim_start, guess, array, task, reservation, growing, frequencies`
 
 // AddJob writes a new job with its requested profile, and sets its ID if it has none.
 func (s *Store) AddJob(ctx context.Context, j *Job) error {
 	return s.inTx(ctx, func(tx *sql.Tx) error {
 		added := tx.QueryRowContext(ctx, `INSERT INTO jobs (`+jobColumns+`)
-			VALUES (nullif(?, 0), ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) RETURNING id`,
+			VALUES (nullif(?, 0), ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) RETURNING id`,
 			j.ID, j.SlurmID, unix(j.Submitted), j.Name, j.User, j.UID, j.GID, j.Account, j.QOS, j.Partition,
 			float64(j.ExpandLimit), j.Drive, unix(j.Begin), j.State, j.Step, unix(j.Started),
-			unix(j.StepStarted), unix(j.StepEnded), unix(j.Ended), j.EndState, j.BatchHost, int64(j.Suspended/time.Second), changesText(j.Changes), unix(j.Behind), j.Claim, offersText(j.Offers), progressText(j.Progress), j.HeldIdle, j.Begun, isOpen(j), j.Prefer, componentsText(j.Components), j.Aim.String(), j.AimSince, j.AimStart, j.Guess, j.Array, j.Task, j.Reservation, growingText(j.Growing))
+			unix(j.StepStarted), unix(j.StepEnded), unix(j.Ended), j.EndState, j.BatchHost, int64(j.Suspended/time.Second), changesText(j.Changes), unix(j.Behind), j.Claim, offersText(j.Offers), progressText(j.Progress), j.HeldIdle, j.Begun, isOpen(j), j.Prefer, componentsText(j.Components), j.Aim.String(), j.AimSince, j.AimStart, j.Guess, j.Array, j.Task, j.Reservation, growingText(j.Growing), strings.Join(j.Frequencies, ","))
 		if err := added.Scan(&j.ID); err != nil {
 			return fmt.Errorf("add job %d: %w", j.SlurmID, err)
 		}
@@ -156,11 +156,11 @@ func (s *Store) jobs(ctx context.Context, where string, args ...any) ([]*Job, er
 		var j Job
 		var limit float64
 		var submitted, begin, started, stepStarted, stepEnded, ended, suspended, behind int64
-		var changes, offers, progress, components, aim, growing string
+		var changes, offers, progress, components, aim, growing, frequencies string
 		var open bool
 		if err := rows.Scan(&j.ID, &j.SlurmID, &submitted, &j.Name, &j.User, &j.UID, &j.GID, &j.Account, &j.QOS,
 			&j.Partition, &limit, &j.Drive, &begin, &j.State, &j.Step, &started, &stepStarted, &stepEnded, &ended,
-			&j.EndState, &j.BatchHost, &suspended, &changes, &behind, &j.Claim, &offers, &progress, &j.HeldIdle, &j.Begun, &open, &j.Prefer, &components, &aim, &j.AimSince, &j.AimStart, &j.Guess, &j.Array, &j.Task, &j.Reservation, &growing); err != nil {
+			&j.EndState, &j.BatchHost, &suspended, &changes, &behind, &j.Claim, &offers, &progress, &j.HeldIdle, &j.Begun, &open, &j.Prefer, &components, &aim, &j.AimSince, &j.AimStart, &j.Guess, &j.Array, &j.Task, &j.Reservation, &growing, &frequencies); err != nil {
 			return nil, fmt.Errorf("read jobs: %w", err)
 		}
 		if j.Changes, err = parseChanges(changes); err != nil {
@@ -176,6 +176,9 @@ func (s *Store) jobs(ctx context.Context, where string, args ...any) ([]*Job, er
 		j.Growing, err4 = parseGrowing(growing)
 		if err := errors.Join(err1, err2, err3, err4); err != nil {
 			return nil, fmt.Errorf("read jobs: job %d: %w", j.SlurmID, err)
+		}
+		if frequencies != "" {
+			j.Frequencies = strings.Split(frequencies, ",")
 		}
 		if aim != "" {
 			if j.Aim, err = planner.ParseAim(aim); err != nil {

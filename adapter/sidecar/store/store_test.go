@@ -42,6 +42,7 @@ func TestJobsSurviveReopening(t *testing.T) {
 	job.Malleable = &row.Malleable{Max: []int{4, 5}, Sizes: malleable.Pow2, Grace: 30, Speedup: "amdahl:0.9"}
 	job.Components = []row.Component{{Name: "ocean", Sizes: []int{2, 1}}, {Name: "atm", Sizes: []int{0, 4}}}
 	job.Aim = planner.AimNear
+	job.Frequencies = []string{"", "2100000"}
 	job.Array, job.Task = 5, 3
 	if err := s.AddJob(ctx, job); err != nil {
 		t.Fatal(err)

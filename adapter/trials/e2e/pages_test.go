@@ -136,6 +136,7 @@ var users = map[string]string{
 	"evosctl wait-event":                               "EVO_JOB_ID=$(cat malleable) evosctl wait-event --timeout=2m && grep -q grow said",
 	"evosctl accept K":                                 "export EVO_JOB_ID=$(cat malleable); until evosctl accept 2; do evosctl wait-event --timeout=1m; done; test $(evosctl hostfile | wc -l) = 4", // an offer may be withdrawn in between
 	"evosctl progress 0.37":                            "EVO_JOB_ID=$(cat malleable) evosctl progress 0.37 && until evosqueue -l -j $(cat malleable) | grep -q 37%; do sleep 0.2; done",
+	"--profile=2@10m:low,5@30m:2.1GHz":                 "--profile=2@10m:low,5@30m:2.1GHz",
 	"--expand-limit=2":                                 "--expand-limit=2 --profile=1@1m,2@1m",
 	"--drive=chain":                                    "--drive=chain --profile=1@1m,2@1m",
 	"evosctl hostfile":                                 "evosctl hostfile && test $(wc -l <said) = 2",

@@ -16,6 +16,7 @@ complete -c evosrun -s V -l version -d 'The version'
 complete -c evosrun -s N -l nodes -x -d Nodes
 complete -c evosrun -s n -l ntasks -x -d Tasks
 complete -c evosrun -l ntasks-per-node -x -d 'Tasks on each node'
+complete -c evosrun -l cpu-freq -x -a 'low medium high highm1' -d 'CPU frequency, a word or kHz'
 complete -c evosrun -s c -l cpus-per-task -x -d 'CPUs of a task'
 complete -c evosrun -l gpus-per-task -x -d 'GPUs of a task'
 complete -c evosrun -l mem -x -d 'Memory on each node'

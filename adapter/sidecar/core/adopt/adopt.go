@@ -318,7 +318,8 @@ func adoptJob(c *state.Core, r *slurmctl.Job, sp request.Request, chain []slurmc
 		Owned: row.Owned{SlurmID: uint32(r.ID), Array: array, Task: task, Submitted: r.SubmitTime, Name: ownName(r), User: r.User, UID: r.UID, GID: gid(a),
 			Account: r.Account, QOS: r.QOS, Partition: r.Partition},
 		Terms: row.Terms{Profile: whole, ExpandLimit: sp.ExpandLimit, Moldable: plan.MoldableOf(sp), Malleable: plan.MalleableOf(sp),
-			Drive: string(drivemode.Chain), Begin: sp.Begin, Claim: sp.MaxNodes, Reservation: ownOf(c, r, sp), Prefer: sp.Prefer, Components: componentsOf(sp)},
+			Drive: string(drivemode.Chain), Begin: sp.Begin, Claim: sp.MaxNodes, Reservation: ownOf(c, r, sp), Prefer: sp.Prefer},
+		Usage: row.Usage{Components: componentsOf(sp), Frequencies: sp.Frequencies},
 		Aimed: row.Aimed{Aim: sp.Aim},
 		Life:  row.Life{State: row.Queued},
 	}
@@ -358,6 +359,9 @@ func adoptJob(c *state.Core, r *slurmctl.Job, sp request.Request, chain []slurmc
 	}
 	if sp.Malleable != nil {
 		detail["bounds"] = request.BoundsOf(values.Profile, values.Malleable.Max).String()
+	}
+	if sp.Frequencies != nil {
+		detail["cpu_freq"] = request.WithFrequencies(values.Profile, values.Frequencies)
 	}
 	c.AddJob(j, detail)
 	Add(c, j)

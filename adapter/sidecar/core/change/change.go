@@ -191,6 +191,8 @@ func checkChange(c *state.Core, j *state.Job, req *api.ChangeRequest) error {
 		return conflict("is a chain: its steps are Slurm jobs that are submitted already; cancel it and submit another")
 	case len(j.Components) > 0:
 		return conflict("has components (--component), whose profiles cannot be changed: end steps early or late by evosctl next")
+	case j.Frequencies != nil:
+		return conflict("has CPU frequencies by step, which a change would mix up: end steps early or late by evosctl next")
 	case j.Ending:
 		return conflict("is about to end")
 	case follow.IsSuspended(j):

@@ -40,6 +40,8 @@ func TestTarget(t *testing.T) {
 		"to wait, of a queued job":         {queued, update(api.Update{Profile: "1@1m", Wait: 60}), "--wait: a job that has not begun is planned for when it can begin"},
 		"bounds, of a job that is rigid":   {nil, update(api.Update{Profile: "1-3@1m"}), "--profile: the job was not submitted as one that is malleable: give one number of nodes for each step"},
 
+		"frequencies of later steps": {nil, update(api.Update{Profile: "3@1m:low"}), "--profile: the steps of a changed profile have no CPU frequencies: leave them out"},
+
 		"to grow by 3 for the rest of the step": {nil, grow(api.Grow{Nodes: 3}), "2@5m,5@5m,4@10m,1@10m"},
 		"to grow for a minute":                  {nil, grow(api.Grow{Nodes: 3, For: 60}), "2@5m,5@1m,2@4m,4@10m,1@10m"},
 		"to grow for longer than the step":      {nil, grow(api.Grow{Nodes: 3, For: 900}), "2@5m,5@15m,4@10m,1@10m"},
@@ -72,6 +74,7 @@ func TestTarget(t *testing.T) {
 		"of the step that it is in":     {nil, api.ChangeRequest{From: 1, Grow: &api.Grow{Nodes: 3}}, "2@5m,5@5m,4@10m,1@10m"},
 		"of a step that is not begun":   {nil, api.ChangeRequest{From: 2, Grow: &api.Grow{Nodes: 1}}, "job 1 is in step 1, not 2 (evaluate what evosctl env prints, and EVO_STEP is right)"},
 		"of a chain":                    {func(b *statetest.Bench, j *state.Job) { j.Drive = "chain"; state.SetMode(b.Core, j) }, grow(api.Grow{Nodes: 1}), "job 1 is a chain: its steps are Slurm jobs that are submitted already; cancel it and submit another"},
+		"of a job with frequencies":     {func(_ *statetest.Bench, j *state.Job) { j.Frequencies = []string{"low", "", ""} }, shrink(api.Shrink{Nodes: 1}), "job 1 has CPU frequencies by step, which a change would mix up: end steps early or late by evosctl next"},
 		"of a job that is about to end": {func(_ *statetest.Bench, j *state.Job) { j.Ending = true }, grow(api.Grow{Nodes: 1}), "job 1 is about to end"},
 		"of a job that is suspended":    {func(b *statetest.Bench, j *state.Job) { j.SuspendedFrom = b.Now }, grow(api.Grow{Nodes: 1}), "job 1 is suspended by Slurm"},
 	} {

@@ -9,6 +9,7 @@ import (
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/couple"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/msg"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/state"
+	"github.com/evoslurm/evoslurm/adapter/sidecar/store/row"
 	"github.com/evoslurm/evoslurm/slurmctl"
 )
 
@@ -37,7 +38,7 @@ func ChangeOf(c *state.Core, j *state.Job) api.Change {
 
 // Allocation returns what a job holds now, with the CPUs of its nodes: evolving jobs take whole nodes.
 func Allocation(c *state.Core, j *state.Job) api.Allocation {
-	a := api.Allocation{Ready: true, Job: j.SlurmID, Step: j.Step, Steps: len(j.Profile), Drive: j.Drive, Nodes: len(j.Nodes()), Parts: []api.Part{}}
+	a := api.Allocation{Ready: true, Job: j.SlurmID, Step: j.Step, Steps: len(j.Profile), Drive: j.Drive, CPUFreq: frequency(j), Nodes: len(j.Nodes()), Parts: []api.Part{}}
 	for _, p := range j.Held {
 		a.Parts = append(a.Parts, Part(c, p.ID, p.Nodes))
 	}
@@ -46,6 +47,18 @@ func Allocation(c *state.Core, j *state.Job) api.Allocation {
 	}
 	a.Coming, a.Demand = comingStep(c, j), demanded(c, j)
 	return a
+}
+
+// frequency returns the CPU frequency of the job's present step, or "". A job with frequencies that only waits for its next
+// step's nodes runs slowly.
+func frequency(j *state.Job) string {
+	switch {
+	case j.Step < 1 || j.Step > len(j.Frequencies):
+		return ""
+	case j.State == row.Waiting:
+		return request.LowFrequency
+	}
+	return j.Frequencies[j.Step-1]
 }
 
 // Part returns a Slurm job that has nodes, with their CPUs.

@@ -218,6 +218,9 @@ func (r Reply) String() string {
 		return fmt.Sprintf("reply to %d: not yet: %s", r.Allocation.Job, r.Allocation.Note)
 	}
 	text := fmt.Sprintf("reply to %d: step %d on %d nodes", r.Allocation.Job, r.Allocation.Step, r.Allocation.Nodes)
+	if r.Allocation.CPUFreq != "" {
+		text += " at frequency " + r.Allocation.CPUFreq
+	}
 	if d := r.Allocation.Demand; d != nil {
 		text += fmt.Sprintf(", to give back %s by %s", slurmctl.CompressNodes(d.Leaving), clock(d.Deadline))
 	}

@@ -87,6 +87,8 @@ func ComingOf(j *state.Job, text string, nodes int) (planner.Profile, []int, err
 		return nil, nil, err
 	}
 	switch {
+	case r.Frequencies != nil:
+		return nil, nil, errors.New("the steps of a changed profile have no CPU frequencies: leave them out")
 	case r.Tail > 0 && j.Claim == 0:
 		return nil, nil, errors.New("the job was submitted without a claim: give one number of nodes for each step")
 	case r.Tail > j.Claim:

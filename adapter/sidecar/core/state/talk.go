@@ -142,6 +142,7 @@ type TriedTarget struct {
 type display struct {
 	Profile planner.Profile
 	Text    string
+	CPUFreq string // the profile with CPU frequencies; "": no step has one
 	Plan    []msg.PlannedStep
 	Sizes   planner.Profile
 	Spans   []api.Span

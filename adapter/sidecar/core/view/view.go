@@ -169,6 +169,7 @@ func Describe(c *state.Core, j *state.Job) api.Job {
 		Reason: c.Why(j), EndState: j.EndState, Drive: j.Drive, Claim: j.Claim, ExpandLimit: plan.ExpandLimit(c, j).String(), Profile: profileText(j),
 		Step: j.Step, Steps: len(j.Profile), Nodes: len(nodes), NodeList: slurmctl.CompressNodes(nodes), Priority: j.Priority,
 		Submit: j.Submitted, Start: j.Started, End: j.Ended, HeldIdle: j.IdleHeld(), Plan: planSpans(j), Past: []api.Span{}}
+	a.CPUFreq = j.Display.CPUFreq
 	if a.Array, a.ArrayTask = j.Array, j.Task; a.Array != 0 && j.State != row.Ended {
 		a.ArrayLimit = c.Arrays[slurmctl.JobID(j.Array)].Most
 	}
@@ -234,10 +235,10 @@ func componentShown(j *state.Job, one row.Component) api.JobComponent {
 	return shown
 }
 
-// profileText returns the profile as text.
+// profileText returns the profile as text, and keeps the one with CPU frequencies beside it.
 func profileText(j *state.Job) string {
 	if d := &j.Display; !msg.Same(d.Profile, j.Profile) || d.Text == "" {
-		d.Profile, d.Text = j.Profile, j.Profile.String()
+		d.Profile, d.Text, d.CPUFreq = j.Profile, j.Profile.String(), request.WithFrequencies(j.Profile, j.Frequencies)
 	}
 	return j.Display.Text
 }

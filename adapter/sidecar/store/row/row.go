@@ -26,6 +26,7 @@ const (
 type Job struct {
 	Owned
 	Terms
+	Usage
 	Aimed
 	Life
 }
@@ -53,10 +54,9 @@ type Terms struct {
 	ExpandLimit planner.ExpandLimit
 	Drive       string
 	Begin       time.Time
-	Claim       int         // nodes that it may have at once; 0: none
-	Reservation string      // of the site, in which the job runs; "": none
-	Prefer      string      // features that its nodes should have; "": none
-	Components  []Component // of coupled codes; nil: none. It is never changed, only replaced
+	Claim       int    // nodes that it may have at once; 0: none
+	Reservation string // of the site, in which the job runs; "": none
+	Prefer      string // features that its nodes should have; "": none
 
 	Behind  time.Time // when its request grew: it then queues behind what was submitted before
 	Changes []Change  // the last ones of the request, oldest first
@@ -64,6 +64,12 @@ type Terms struct {
 	Growing *Growing  // a growth on demand under way; nil: none. It is never changed, only replaced
 
 	Progress *malleable.Progress // as the application has reported it; nil: never. It is never changed: another one takes its place
+}
+
+// Usage holds how the job uses its nodes in its steps. No plan depends on it.
+type Usage struct {
+	Components  []Component // of coupled codes; nil: none. It is never changed, only replaced
+	Frequencies []string    // of the CPUs, by step; "": none. nil: no step has one
 }
 
 // Aimed holds what the job wants of its own placement, and how long it has waited for that.
