@@ -62,7 +62,7 @@ func (d *driven) shown(ctx context.Context, id slurmctl.JobID, state string, pri
 		return err
 	}
 	j, err := d.job(ctx, id)
-	if err == nil && (j.State != slurmctl.Pending || uint64(j.Priority) != priority) {
+	if err == nil && (j.State != slurmctl.Pending || j.Priority != priority) {
 		err = fmt.Errorf("%s: the sidecar sees it as %s, with priority %d", state, j.State, j.Priority)
 	}
 	return err
