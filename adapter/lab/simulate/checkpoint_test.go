@@ -26,7 +26,7 @@ func mixed(t *testing.T, chance *rand.Rand) simulate.Experiment {
 		t.Fatal(err)
 	}
 	if _, slow := e.Strategy.(planner.Search); slow {
-		e.Jobs = e.Jobs[:5]
+		e.Jobs = e.Jobs[:3]
 	}
 	e.EveryPoll = chance.IntN(4) == 0
 	e.Cluster.Latency.Spread = []float64{0, 0.1}[chance.IntN(2)]
