@@ -352,21 +352,26 @@ func adoptJob(c *state.Core, r *slurmctl.Job, sp request.Request, chain []slurmc
 		return err
 	}
 	state.SetMode(c, j)
-	detail := map[string]any{"slurm_id": r.ID, "user": r.User, "profile": values.Profile.String(),
-		"expand_limit": plan.ExpandLimit(c, j), "drive": values.Drive, "drive_reason": why}
+	c.AddJob(j, adopted(c, j, sp, why))
+	Add(c, j)
+	c.LogJob(j).WithField("profile", values.Profile.String()).WithField("drive", values.Drive).Info("adopted")
+	return nil
+}
+
+// adopted returns what the event of a new job tells.
+func adopted(c *state.Core, j *state.Job, sp request.Request, why string) map[string]any {
+	detail := map[string]any{"slurm_id": j.SlurmID, "user": j.User, "profile": j.Profile.String(),
+		"expand_limit": plan.ExpandLimit(c, j), "drive": j.Drive, "drive_reason": why}
 	if sp.Moldable != nil {
 		detail["alternatives"] = sp.Alternatives()
 	}
 	if sp.Malleable != nil {
-		detail["bounds"] = request.BoundsOf(values.Profile, values.Malleable.Max).String()
+		detail["bounds"] = request.BoundsOf(j.Profile, j.Malleable.Max).String()
 	}
 	if sp.Frequencies != nil {
-		detail["cpu_freq"] = request.WithFrequencies(values.Profile, values.Frequencies)
+		detail["cpu_freq"] = request.WithFrequencies(j.Profile, j.Frequencies)
 	}
-	c.AddJob(j, detail)
-	Add(c, j)
-	c.LogJob(j).WithField("profile", values.Profile.String()).WithField("drive", values.Drive).Info("adopted")
-	return nil
+	return detail
 }
 
 // componentsOf returns the components of a request, with their nodes in each step.
