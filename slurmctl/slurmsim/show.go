@@ -155,7 +155,20 @@ func (p *Process) Host() string {
 // Idle returns how many nodes a job of that length could have now: without the reservations of some names, and with
 // them. Refused nodes do not count.
 func (c *Cluster) Idle(lasts time.Duration, some func(name string) bool) (without, with int) {
-	set := append(nodeSet(nil), c.Usage.Idle...)
+	return c.open(append(nodeSet(nil), c.Usage.Idle...), lasts, some)
+}
+
+// Room does what Idle does for a pending job that may share nodes.
+func (c *Cluster) Room(id slurmctl.JobID, some func(name string) bool) (without, with int) {
+	j := c.Jobs[id]
+	set := append(nodeSet(nil), c.Up...)
+	c.keepSuitable(j, set)
+	c.candidates(j, &c.Usage, set)
+	return c.open(set, j.TimeLimit, some)
+}
+
+// open counts those nodes that a job of that length could have now, without the reservations of some names, and with them.
+func (c *Cluster) open(set nodeSet, lasts time.Duration, some func(name string) bool) (without, with int) {
 	set.and(c.Up)
 	set.minus(c.Refused)
 	set.minus(c.Completing)

@@ -72,6 +72,13 @@ func (h *checks) mayHoldBack() bool {
 			}
 		}
 	}
+	for id := range h.sharing {
+		if _, waits := h.s.Cluster.WaitsFor(id); waits {
+			if without, with := h.s.Cluster.Room(id, h.keeps); with < without {
+				return true
+			}
+		}
+	}
 	return false
 }
 

@@ -81,7 +81,7 @@ func (h *checks) heldBackNow() (held []slurmctl.Job) {
 	if h.s.Cluster.Refuses() {
 		b.again = now + time.Minute
 	}
-	if now < max(h.calmFrom, b.again) || h.had != nil || !h.s.Running() || len(h.stocks) == 0 {
+	if now < max(h.calmFrom, b.again) || h.had != nil || !h.s.Running() || len(h.stocks)+len(h.sharing) == 0 {
 		return nil
 	}
 	ahead, unheld := 0, []*slurmctl.Job(nil) // nodes for the jobs before, in all, and those of these that have no hold
@@ -91,14 +91,30 @@ func (h *checks) heldBackNow() (held []slurmctl.Job) {
 			continue
 		}
 		r := one.stock
-		if h.stocks[r.ID] && r.Reservation == "" {
-			if without, with := h.s.Cluster.Idle(r.TimeLimit, h.keeps); without >= ahead && with < r.NumNodes+h.share(unheld, with) {
-				held = append(held, *r)
-			}
+		if h.isHeldBack(r, ahead, unheld) {
+			held = append(held, *r)
 		}
-		unheld = append(unheld, r)
+		if !h.sharing[r.ID] {
+			unheld = append(unheld, r)
+		}
 	}
 	return held
+}
+
+// isHeldBack reports whether only holds keep a stock job from starting. With the jobs before it, it needs so many nodes; those
+// of these that have no hold may share the nodes of a job that asks for some CPUs.
+func (h *checks) isHeldBack(r *slurmctl.Job, ahead int, unheld []*slurmctl.Job) bool {
+	switch {
+	case r.Reservation != "":
+		return false
+	case h.sharing[r.ID]:
+		without, with := h.s.Cluster.Room(r.ID, h.keeps)
+		return without >= ahead && with < r.NumNodes
+	case h.stocks[r.ID]:
+		without, with := h.s.Cluster.Idle(r.TimeLimit, h.keeps)
+		return without >= ahead && with < r.NumNodes+h.share(unheld, with)
+	}
+	return false
 }
 
 // share returns how many nodes jobs take at least of some that are idle for long. Shorter jobs have others first.

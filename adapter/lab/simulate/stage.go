@@ -23,6 +23,7 @@ type stage struct {
 	evolving map[slurmctl.JobID]bool // with all links of chains
 	forged   map[slurmctl.JobID]bool
 	stocks   map[slurmctl.JobID]bool // that may have any nodes
+	sharing  map[slurmctl.JobID]bool // stock jobs that may have some CPUs of any nodes
 	lossy    bool                    // jobs may have lost nodes
 	crashed  bool                    // slurmctld has crashed and may have forgotten changes of jobs
 	slow     sluggish                // slurmctld
@@ -37,7 +38,7 @@ type stage struct {
 
 func newStage(out io.Writer) *stage {
 	return &stage{out: out, jobs: map[string]slurmctl.JobID{}, apps: map[string]*App{}, evolving: map[slurmctl.JobID]bool{}, forged: map[slurmctl.JobID]bool{},
-		stocks: map[slurmctl.JobID]bool{}, told: map[slurmctl.JobID]bool{}, stopped: map[string]bool{}, blamed: map[string]bool{}}
+		stocks: map[slurmctl.JobID]bool{}, sharing: map[slurmctl.JobID]bool{}, told: map[slurmctl.JobID]bool{}, stopped: map[string]bool{}, blamed: map[string]bool{}}
 }
 
 func stamp(d time.Duration) string {

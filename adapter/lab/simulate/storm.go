@@ -175,6 +175,11 @@ func Storm(seed uint64) string {
 		}
 		g.add(o)
 	}
+	if seed%7 == 1 { // by chances of their own: stock jobs share nodes
+		o := &storming{Rand: rand.New(rand.NewPCG(seed, 59)), nodes: nodes}
+		head[1] += " mem=1000"
+		g.sharing(o)
+	}
 	if seed%7 == 0 { // running jobs cannot be changed
 		g.at(0, "plugin account")
 	}
@@ -247,6 +252,20 @@ func (g *storming) licensed(chance *rand.Rand) string {
 		g.at(back, "licenses foo:%d", total)
 	}
 	return fmt.Sprintf(" licenses=foo:%d", total)
+}
+
+// sharing has stock jobs ask for some CPUs and memory of their nodes, and submits more of these.
+func (g *storming) sharing(o *storming) {
+	for range o.IntN(8) {
+		o.lasts(10 * time.Minute)
+		o.at(o.when(storm), "stock share%d %d %dm %ds user=%s", len(o.lines), 1+o.IntN(3), 10+o.IntN(120), 60+o.IntN(540), o.pick("alice", "bob", "mallory"))
+	}
+	g.add(o)
+	for i, l := range g.lines {
+		if words := strings.Fields(l.text); words[0] == "stock" && len(words) == 6 && o.IntN(3) > 0 {
+			g.lines[i].text += fmt.Sprintf(" cpus=%d mem=%d", 1+o.IntN(3), 100*(1+o.IntN(6)))
+		}
+	}
 }
 
 // inside has all jobs run in their user's reservation of the whole cluster, if none of them is a chain. An administrator takes a node out of it

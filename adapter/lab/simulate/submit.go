@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -161,8 +162,16 @@ func (h *history) stock(words []string) error {
 		return nil
 	}
 	h.jobs[words[0]], h.evolving[id] = id, q.Comment != "" || len(script) > 0
-	h.stocks[id] = len(o) == 0 || len(o) == 1 && o["user"] != ""
+	h.noteBudget(id, &q, words[4:])
 	return nil
+}
+
+// noteBudget notes whether the budget of a stock job is checked: those that may have any nodes, or some CPUs of any nodes.
+func (h *history) noteBudget(id slurmctl.JobID, q *slurmsim.Job, options []string) {
+	anyNodes := !slices.ContainsFunc(options, func(w string) bool {
+		return !strings.HasPrefix(w, "user=") && !strings.HasPrefix(w, "cpus=") && !strings.HasPrefix(w, "mem=")
+	})
+	h.stocks[id], h.sharing[id] = anyNodes && q.CPUs == 0 && q.MemoryPerNode == nil, anyNodes && q.CPUs > 0
 }
 
 // forge NAME JOB: bob names a job as the sidecar names JOB's expanders.
