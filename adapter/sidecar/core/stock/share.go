@@ -220,15 +220,16 @@ func absolute(end, origin int64) int64 {
 	return end + origin
 }
 
-// coreOf returns how many CPUs Slurm gives together: two if all nodes and jobs that share nodes have even numbers of CPUs.
+// coreOf returns how many CPUs Slurm gives together: two if all nodes and jobs that share nodes have even numbers of CPUs, unless
+// a node has one thread in a core or a job fewer than two CPUs of each node.
 func coreOf(s *state.Snapshot) int64 {
-	if slices.ContainsFunc(s.Nodes, func(n slurmctl.Node) bool { return n.CPUs%2 > 0 }) {
+	if slices.ContainsFunc(s.Nodes, func(n slurmctl.Node) bool { return n.CPUs%2 > 0 || n.Layout.Threads == 1 }) {
 		return 1
 	}
 	any := false
 	for i := range s.Jobs {
 		if r := &s.Jobs[i]; r.State == slurmctl.Running && !r.Exclusive && r.NumCPUs > 0 {
-			if r.NumCPUs%2 > 0 {
+			if r.NumCPUs%2 > 0 || r.NumCPUs < 2*len(r.NodeList) {
 				return 1
 			}
 			any = true
