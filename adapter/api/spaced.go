@@ -10,6 +10,6 @@ func (s Status) Spaced() string {
 	if s.PollsApart <= noticed {
 		return ""
 	}
-	return fmt.Sprintf("polls come %.0f to %.0f s apart, to take at most %.2g %% of slurmctld's time (slurm.share): a new job may wait %.0f s until it is seen, a hold gives way as late",
+	return fmt.Sprintf("polls come %.0f to %.0f s apart, to take at most %.2g %% of slurmctld's time (slurm.share) or keep to its rate limit: a new job may wait %.0f s until it is seen, a hold gives way as late",
 		s.PollPause, max(s.PollsApart, s.PollPause), 100*s.MostShare, s.PollsApart)
 }

@@ -100,7 +100,7 @@ type Status struct {
 	LastError    string    `json:"last_error,omitempty"`
 	ClockLead    float64   `json:"clock_lead,omitempty"`  // seconds by which slurmctld's clock is ahead of its host's; the sidecar goes by slurmctld's
 	SlurmCalls   int       `json:"slurm_calls"`           // in the last cycle
-	PollPause    float64   `json:"poll_pause,omitempty"`  // seconds between two polls, to keep to slurm.share
+	PollPause    float64   `json:"poll_pause,omitempty"`  // seconds between two polls, to keep to slurm.share or the rate limit
 	PollsApart   float64   `json:"polls_apart,omitempty"` // seconds between two polls at most, after an urgent one
 	SlurmShare   float64   `json:"slurm_share"`           // of slurmctld's time that polls take, as measured: 0.01 is one percent
 	MostShare    float64   `json:"most_share"`            // slurm.share

@@ -440,9 +440,9 @@ func (d *doctor) status(s api.Status) {
 	case s.ClockLead != 0:
 		d.add("sidecar", warn, fmt.Sprintf("%s; slurmctld's clock is %+.0f s from that of its host, and it goes by slurmctld's", detail, s.ClockLead), clockRemedy)
 	case s.Spaced() != "":
-		d.add("sidecar", warn, fmt.Sprintf("%s; %s", detail, s.Spaced()), "raise slurm.share, or find out what makes slurmctld slow (sdiag)")
+		d.add("sidecar", warn, fmt.Sprintf("%s; %s", detail, s.Spaced()), "raise slurm.share, or find out what makes slurmctld slow (sdiag); the row \"rate limit\" tells if it limits requests")
 	case s.PollPause > d.cfg.PollInterval.Seconds():
-		d.add("sidecar", ok, fmt.Sprintf("%s; it polls every %.2g s to take at most %v of slurmctld's time (slurm.share)", detail, s.PollPause, d.cfg.Slurm.Share), "")
+		d.add("sidecar", ok, fmt.Sprintf("%s; it polls every %.2g s to take at most %v of slurmctld's time (slurm.share) or keep to its rate limit", detail, s.PollPause, d.cfg.Slurm.Share), "")
 	default:
 		d.add("sidecar", ok, detail, "")
 	}

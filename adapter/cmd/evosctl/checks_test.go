@@ -139,7 +139,7 @@ func TestStatus(t *testing.T) {
 		"jobs are set aside":   {func(s *api.Status) { s.SetAside = 2 }, warn, "it has set aside 2 of users' jobs"},
 		"another clock":        {func(s *api.Status) { s.ClockLead = -90 }, warn, "slurmctld's clock is -90 s from that of its host"},
 		"a pause":              {func(s *api.Status) { s.PollPause = 9 }, ok, "it polls every 9 s to take at most 0.01 of slurmctld's time"},
-		"the site is too slow": {func(s *api.Status) { s.PollPause, s.PollsApart, s.MostShare = 20, 90, 0.01 }, warn, "polls come 20 to 90 s apart, to take at most 1 % of slurmctld's time (slurm.share): a new job may wait 90 s until it is seen"},
+		"the site is too slow": {func(s *api.Status) { s.PollPause, s.PollsApart, s.MostShare = 20, 90, 0.01 }, warn, "polls come 20 to 90 s apart, to take at most 1 % of slurmctld's time (slurm.share) or keep to its rate limit: a new job may wait 90 s until it is seen"},
 		"a late poll of such":  {func(s *api.Status) { s.PollsApart, s.LastCycle = 90, s.Now.Add(-100*time.Second) }, warn, "polls come 0 to 90 s apart"},
 		"later than it can be": {func(s *api.Status) { s.PollsApart, s.LastCycle = 90, s.Now.Add(-time.Hour) }, warn, "has not polled Slurm lately"},
 	} {

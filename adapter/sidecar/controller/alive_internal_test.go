@@ -142,7 +142,7 @@ func TestStatusLine(t *testing.T) {
 		t.Errorf("%q", got)
 	}
 	c.view.Store(&view{Status: api.Status{LastCycle: time.Now(), PollPause: 60, PollsApart: 120, MostShare: 0.01}})
-	if got, want := c.statusLine(), "0 jobs, 0 evolving, polled 0 s ago; polls come 60 to 120 s apart, to take at most 1 % of slurmctld's time (slurm.share): a new job may wait 120 s until it is seen, a hold gives way as late"; got != want {
+	if got, want := c.statusLine(), "0 jobs, 0 evolving, polled 0 s ago; polls come 60 to 120 s apart, to take at most 1 % of slurmctld's time (slurm.share) or keep to its rate limit: a new job may wait 120 s until it is seen, a hold gives way as late"; got != want {
 		t.Errorf("%q", got)
 	}
 }

@@ -102,7 +102,7 @@ func NotePause(c *state.Core) {
 	case apart > longPause && (p.Told == 0 || apart > 2*p.Told):
 		p.Told = apart
 		entry.WithField("share", c.Config.Slurm.Share).WithField("cost_ms", slices.Min(p.Costs[:]).Milliseconds()).
-			Warn("polls come far apart to keep to slurm.share: a new job may wait that long, a hold gives way as late")
+			Warn("polls come far apart to keep to slurm.share or the rate limit: a new job may wait that long, a hold gives way as late")
 	}
 }
 
