@@ -109,7 +109,7 @@ func answerNext(c *state.Core, k *state.OpenCall) bool {
 	switch {
 	case err != nil:
 	case k.Next == nil:
-		if a = lend.Allocation(c, j); !j.Runs() {
+		if a = lend.Allocation(c, j); !j.Runs() || comes(j, slurmctl.JobID(k.Job)) {
 			// a script may ask before a poll has shown its job as running
 			c.NextCycle = c.Now
 			a, err = api.Allocation{}, api.Errorf(api.ErrUnavailable, "%s is not running yet", state.JobNumber(k.Job))
@@ -130,6 +130,11 @@ func answerNext(c *state.Core, k *state.OpenCall) bool {
 		c.Emit(msg.Reply{ID: k.ID, Allocation: a, Err: err})
 	}
 	return !wait
+}
+
+// comes reports whether the caller's Slurm job is a later step of a chain than the one that the sidecar knows to run.
+func comes(j *state.Job, caller slurmctl.JobID) bool {
+	return j.Mode.StepsAreJobs && slices.Index(j.Chain, caller) >= j.Step
 }
 
 // endOrWait ends the step that the caller names and no other step. It does not end a step twice. It

@@ -16,6 +16,7 @@ import (
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/state"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/state/statetest"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/store/row"
+	"github.com/evoslurm/evoslurm/slurmctl"
 )
 
 // TestNext checks what ends a step, and what a script may not ask for when it does.
@@ -64,6 +65,30 @@ func TestNext(t *testing.T) {
 				t.Errorf("the call waits: %v; the job is %s, want %s", waits, j.State, c.state)
 			}
 		})
+	}
+}
+
+// TestLinkThatComes checks that a chain's script is not told the nodes of the step before, if no poll has shown its own as running.
+func TestLinkThatComes(t *testing.T) {
+	for _, c := range []struct {
+		step   int
+		caller uint32
+		want   string
+	}{
+		{1, 1, "reply to 1: step 1 on 2 nodes"},
+		{1, 8, "reply: job 8 is not running yet"},
+		{2, 8, "reply to 1: step 2 on 2 nodes"},
+		{2, 9, "reply: job 9 is not running yet"},
+		{2, 1, "reply to 1: step 2 on 2 nodes"},
+	} {
+		b, j := statetest.Growing(t)
+		j.Drive, j.Chain, j.Step = "chain", []slurmctl.JobID{1, 8, 9}, c.step
+		state.SetMode(b.Core, j)
+		b.ByID[8], b.ByID[9] = j, j
+		Called(b.Core, msg.Call{ID: 5, UID: 1000, Job: c.caller})
+		if got := strings.Join(b.Replies(), "; "); got != c.want {
+			t.Errorf("in step %d, job %d: %q, want %q", c.step, c.caller, got, c.want)
+		}
 	}
 }
 
