@@ -62,3 +62,39 @@ func TestOwn(t *testing.T) {
 		})
 	}
 }
+
+// TestRefit checks where the second step of a job is planned again, which was promised n1 to n4 in ten minutes.
+func TestRefit(t *testing.T) {
+	for name, c := range map[string]struct {
+		change      func(b *statetest.Bench, j *state.Job)
+		want, unfit string
+	}{
+		"nothing has changed":                 {nil, "0-600 n[1-2], 600-1200 n[1-4]", ""},
+		"a promised node is down":             {func(b *statetest.Bench, _ *state.Job) { b.Seen.Nodes[2].State = "down" }, "0-600 n[1-2], 600-1200 n[1-2,4-5]", ""},
+		"stock jobs have all others for long": {func(b *statetest.Bench, _ *state.Job) { b.StockRuns(5, "n[3-6]", 15*time.Minute) }, "0-902 n[1-2], 902-1502 n[1-4]", ""},
+		"too few nodes are left": {func(b *statetest.Bench, _ *state.Job) {
+			for i := range 3 {
+				b.Seen.Nodes[2+i].State = "down"
+			}
+		}, "0-600 n[1-2], 600-1200 n[1-4]", "the nodes of a coming step are not free in time, and its expand limit does not let it wait"},
+		"another job was promised them": {func(b *statetest.Bench, _ *state.Job) {
+			other := b.Evolving(2, 1, "1@10m,3@5m", time.Hour)
+			b.Runs(other, "n6")
+			b.Plans(other, "0-600 n6", "600-900 n[4-6]")
+		}, "0-902 n[1-2], 902-1502 n[1-4]", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := statetest.New(t, 6)
+			j := b.Evolving(1, 1, "2@10m,4@10m", time.Hour)
+			b.Runs(j, "n[1-2]")
+			b.Plans(j, "0-600 n[1-2]", "600-1200 n[1-4]")
+			if c.change != nil {
+				c.change(b, j)
+			}
+			unfit := Refit(b.Core, b.Seen, j, statetest.Second, "of a test")
+			if got := statetest.Planned(j); got != c.want || unfit != c.unfit {
+				t.Errorf("planned %q (%q), want %q (%q)", got, unfit, c.want, c.unfit)
+			}
+		})
+	}
+}
