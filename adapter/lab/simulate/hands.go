@@ -16,7 +16,7 @@ import (
 
 // hands says how the processes of an application submit what brings its nodes, where the sidecar is an operator.
 type hands struct {
-	How   string // "": as they should; old, never, dies, slow, slips, moves, longer, forges, leaves
+	How   string // "": as they should; old, never, dies, slow, slips, moves, longer, forges, leaves, twice
 	Times int    // so often; 0: always
 }
 
@@ -27,7 +27,7 @@ func parseHands(text string) (h hands, err error) {
 		h.Times, err = strconv.Atoi(times)
 	}
 	switch how {
-	case "old", "never", "dies", "slow", "slips", "moves", "longer", "forges", "leaves":
+	case "old", "never", "dies", "slow", "slips", "moves", "longer", "forges", "leaves", "twice":
 		return h, err
 	}
 	return h, fmt.Errorf("hands: %q", how)
@@ -65,8 +65,19 @@ func (s *Sidecar) ask(p *slurmsim.Process, in msg.Call) (msg.Reply, bool) {
 		if !answered || r.Submit == nil {
 			return r, answered
 		}
-		in.Hands = s.submit(p, owner, h.next(), *r.Submit)
+		how := h.next()
+		if how == "twice" {
+			s.callBeside(in)
+		}
+		in.Hands = s.submit(p, owner, how, *r.Submit)
 	}
+}
+
+// callBeside has another process of the job call, too. It does nothing with the answer.
+func (s *Sidecar) callBeside(in msg.Call) {
+	s.LastCall++
+	in.ID, in.Hands = s.LastCall, api.Hands{Submits: true}
+	s.Cluster.Later(0, calls{s, s.Life, in})
 }
 
 // submit runs salloc as the job's user, and returns the report; none if the process was killed.
