@@ -24,7 +24,7 @@ ATONCE      := -run '^(TestStorms|TestTwoHosts)$$' ./adapter/lab/simulate -args 
 RACE        ?= -race
 TESTFLAGS   ?= $(RACE) -p 4 -timeout 70m
 # What tells of a failure in go test's output: the logs of daemons that follow it can be thousands of lines.
-FAILURE     := '^ *--- FAIL|^FAIL|^panic:|WARNING: DATA RACE|^ +[a-z0-9_]+_test\.go:[0-9]+: '
+FAILURE     := '^ *--- FAIL|^FAIL|^panic:|^[[:space:]]+(Test|Fuzz|Example)[^ ]* \([0-9hms.]*\)$$|WARNING: DATA RACE|^ +[a-z0-9_]+_test\.go:[0-9]+: '
 FUZZTIME    ?= 10s
 BENCH       ?= .
 DEMOFLAGS   ?=

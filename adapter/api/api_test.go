@@ -125,9 +125,7 @@ func TestNextIsCutIntoPieces(t *testing.T) {
 			}
 			got <- a
 		}()
-		for range 3 {
-			<-b.waiting
-		}
+		await(t, 3, b.waiting, nil)
 		close(b.ready)
 		if a := <-got; !a.Ready || a.Step != 2 {
 			t.Errorf("%s: got %+v", address, a)
@@ -145,11 +143,12 @@ func TestManyWait(t *testing.T) {
 	r := serve(t, b, nil)
 	const n = itsWaiting
 	errs := make(chan error, n)
+	ctx, cancel := context.WithTimeout(t.Context(), longest)
+	defer cancel()
 	for range n {
 		c := client(t, r.unix)
-		c.Waiting = func(_ string, err error) { errs <- err }
 		go func() {
-			a, err := c.Next(t.Context(), 12, NextRequest{From: 1})
+			a, err := c.Next(ctx, 12, NextRequest{From: 1})
 			if err == nil && (!a.Ready || a.Step != 2) {
 				err = fmt.Errorf("got %+v", a)
 			}
@@ -176,7 +175,7 @@ func TestReadDeadlineDoesNotEndTheWait(t *testing.T) {
 		}
 		got <- a
 	}()
-	<-b.waiting
+	await(t, 1, b.waiting, nil)
 	select {
 	case a := <-got:
 		t.Fatalf("answered %+v before the nodes were there", a)

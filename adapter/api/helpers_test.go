@@ -214,15 +214,21 @@ func (b *fakeBackend) Next(ctx context.Context, id uint32, req NextRequest) (All
 	}
 }
 
+// longest is how long a test waits for what it has asked for. It ends a test that would hang, and is long enough for any machine.
+const longest = 10 * time.Minute
+
 // await receives n times from a channel of a backend, which the requests of a test reach, unless one
 // of these fails before.
 func await(t *testing.T, n int, reached <-chan struct{}, failed <-chan error) {
 	t.Helper()
-	for range n {
+	end := time.After(longest)
+	for i := range n {
 		select {
 		case <-reached:
 		case err := <-failed:
 			t.Fatal(err)
+		case <-end:
+			t.Fatalf("%d of %d requests have come in %v", i, n, longest)
 		}
 	}
 }

@@ -40,7 +40,7 @@ func TestSecondServer(t *testing.T) {
 		}
 		answered <- err
 	}()
-	<-first.waiting
+	await(t, 1, first.waiting, answered)
 	lapsed.Store(true)
 	a.stop() // answers what waits, and refuses what comes
 	close(second.ready)
