@@ -176,7 +176,7 @@ func (f *follower) runDrains(procs []*draining, limit time.Duration) {
 	defer cancel()
 	var wg sync.WaitGroup
 	for _, d := range procs {
-		r := f.srun(d.instance, 1, []string{"/bin/sh", "-c", f.drain})
+		r := f.srun(d.instance, 1, srunArgs{options: f.args.options, command: []string{"/bin/sh", "-c", f.drain}}) // without cores of its own
 		r.args[slices.Index(r.args, "--job-name="+f.name)] += "-drain"
 		p := f.process(f.Srun, r, together{label: labelled(f.args, f.getenv)})
 		wg.Go(func() {

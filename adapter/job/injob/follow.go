@@ -152,6 +152,9 @@ func (f *follower) prepare() (err error) {
 	if f.args, err = parseSrun(f.Args); err != nil {
 		return err
 	}
+	if f.args, err = f.sharing(f.args); err != nil {
+		return err
+	}
 	if f.followOptions, err = parseFollow(f.args); err != nil {
 		return err
 	}
@@ -265,8 +268,8 @@ func (f *follower) number() int {
 }
 
 // srun returns the srun that runs a command on an instance's node.
-func (f *follower) srun(i *instance, tasks int, command []string) run {
-	args := f.args.without(append([]string{"component", "jobid", "job-name", "exclude", "ntasks-per-node", "kill-on-bad-exit"}, followOwn...)...)
+func (f *follower) srun(i *instance, tasks int, given srunArgs) run {
+	args := given.without(append([]string{"component", "jobid", "job-name", "exclude", "ntasks-per-node", "kill-on-bad-exit"}, followOwn...)...)
 	args = append(args, "--jobid="+strconv.FormatUint(uint64(i.part), 10), "--nodes=1", "--ntasks="+strconv.Itoa(tasks), "--nodelist="+i.node,
 		"--overlap", "--input=none", "--job-name="+f.name)
 	if killOnBadExit(f.args, f.getenv) {
@@ -275,7 +278,7 @@ func (f *follower) srun(i *instance, tasks int, command []string) run {
 	if f.io.append {
 		args = append(args, "--open-mode=append")
 	}
-	args = append(args, "/bin/sh", "-c", followScript, "evosrun", strconv.Itoa(i.number*f.perNode), strconv.FormatUint(uint64(f.Allocation.Job), 10))
+	args = append(args, given.shell(followScript, strconv.Itoa(i.number*f.perNode), formatJob(f.Allocation.Job))...)
 	var env []string
 	for _, entry := range withoutSlurm(atFrequency(f.has, f.Environ)) {
 		switch name, _, _ := strings.Cut(entry, "="); name {
@@ -286,13 +289,13 @@ func (f *follower) srun(i *instance, tasks int, command []string) run {
 			}
 		}
 	}
-	return run{args: append(args, command...), env: env, first: i.number * f.perNode}
+	return run{args: append(args, given.command...), env: env, first: i.number * f.perNode}
 }
 
 // start starts the command on a node.
 func (f *follower) start(i *instance) {
 	f.instances[i.node] = i
-	proc := f.process(f.Srun, f.srun(i, f.perNode, f.args.command), together{label: labelled(f.args, f.getenv)})
+	proc := f.process(f.Srun, f.srun(i, f.perNode, f.args), together{label: labelled(f.args, f.getenv)})
 	exited := make(chan struct{})
 	i.proc, i.exited, i.started, i.phase = proc, exited, time.Now(), runs
 	go func() {

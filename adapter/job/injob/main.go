@@ -7,6 +7,7 @@ import (
 	"os/signal"
 	"syscall"
 
+	"github.com/evoslurm/evoslurm/adapter/job/cores"
 	"github.com/evoslurm/evoslurm/slurmctl"
 )
 
@@ -36,6 +37,9 @@ comes first, and then a SLURM_CPU_FREQ_REQ that you set.
 With --component=NAME, the command runs on the nodes of one component of a job of coupled
 codes (evosbatch --component). With --follow, it is restarted only where nodes of its
 component change.
+
+With --cores=SHARE, several evosruns of the job that run on a node divide its cores, in
+proportion to their shares (weights from 1 to 1000), and each gets more when another ends.
 
 With --follow, the command runs on every node of the job while the job changes its size:
 evosrun starts an instance on each node that arrives, and drains the instance on each
@@ -72,7 +76,7 @@ The configuration file is $EVOSLURM_CONFIG, else /etc/evoslurm/evoslurm.yaml.
 
 // runUsage returns the same in brief.
 func runUsage(program string) string {
-	return "Usage: " + program + ` [--component=NAME] [srun options] command [arguments]
+	return "Usage: " + program + ` [--component=NAME] [--cores=SHARE] [srun options] command [arguments]
        ` + program + ` --follow[=steps|script] [--drain=CMD] [--drain-signal=SIGNAL] [--drain-time=TIME]
          [--on-nodes=CMD] [--accept=all|shrink|none] [--restart=never|on-failure|always]
          [--restart-limit=N] [srun options] command [arguments]
@@ -86,6 +90,9 @@ func Main(program, version string, args []string) int {
 	fail := func(err error) int {
 		fmt.Fprintf(os.Stderr, "%s: %v\n", program, err)
 		return 1
+	}
+	if help := coresHelper(args); help != nil {
+		return statusOf(0, help(), fail)
 	}
 	parsed, err := parseSrun(args)
 	if err != nil {
@@ -103,10 +110,8 @@ func Main(program, version string, args []string) int {
 		fmt.Println(version)
 		return 0
 	}
-	for _, name := range followOwn {
-		if parsed.has(name) && !parsed.has("follow") {
-			return fail(fmt.Errorf("--%s is for --follow", name))
-		}
+	if err := checkOwn(parsed); err != nil {
+		return fail(err)
 	}
 	given, _ := parsed.last("jobid")
 	job, err := JobID(given, os.Getenv)
@@ -142,6 +147,23 @@ func Main(program, version string, args []string) int {
 	} else {
 		status, err = c.Run(context.Background(), signals)
 	}
+	cores.Sweep(meetDir())
+	return statusOf(status, err, fail)
+}
+
+// checkOwn refuses what can be seen to be wrong in the options that srun does not have.
+func checkOwn(args srunArgs) error {
+	for _, name := range followOwn {
+		if args.has(name) && !args.has("follow") {
+			return fmt.Errorf("--%s is for --follow", name)
+		}
+	}
+	_, err := Command{}.sharing(args)
+	return err
+}
+
+// statusOf returns an exit status, or what fail returns for an error.
+func statusOf(status int, err error, fail func(error) int) int {
 	if err != nil {
 		return fail(err)
 	}

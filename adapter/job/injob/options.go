@@ -21,7 +21,7 @@ var srunOptions = func() *getopt.Table {
 			reservation resv segment signal slurmd-debug sockets-per-node spank switches task-epilog task-prolog
 			thread-spec threads/T threads-per-core time/t time-min tmp treewidth tres-bind tres-per-task uid wait/W
 			wckey
-			accept component drain drain-time drain-signal on-nodes restart restart-limit`, // evosrun's own
+			accept component cores drain drain-time drain-signal on-nodes restart restart-limit`, // evosrun's own
 		getopt.Optional: `bcast compress exclusive follow get-user-env immediate/I kill-on-bad-exit/K nice no-kill/k propagate
 			resv-ports send-libs x11`,
 		getopt.Flag: `contiguous debugger-test disable-status/X exact external help/h hold/H interactive
@@ -38,11 +38,12 @@ var srunOptions = func() *getopt.Table {
 type srunArgs struct {
 	options []getopt.Option
 	command []string // the command and its arguments
+	joins   []string // the words that have a task join the step's share of cores (--cores); none: it does not
 }
 
 func parseSrun(args []string) (srunArgs, error) {
 	line, err := srunOptions.Parse(args, "")
-	return srunArgs{line.Options, line.Operands}, err
+	return srunArgs{options: line.Options, command: line.Operands}, err
 }
 
 // has reports whether an option was given.

@@ -25,6 +25,7 @@ type Command struct {
 	Args       []string // srun's options, then the command and its arguments
 	Environ    []string // of the job script
 	Srun       string   // path of srun; "": found in PATH
+	Evosrun    string   // path of evosrun, for --cores; "": beside this program
 
 	Stdin          *os.File
 	Stdout, Stderr io.Writer // files: srun writes to them itself
@@ -72,6 +73,9 @@ func (c Command) Run(ctx context.Context, signals <-chan os.Signal) (int, error)
 	}
 	if len(args.command) == 0 {
 		return 1, errors.New("no command to run")
+	}
+	if args, err = c.sharing(args); err != nil {
+		return 1, err
 	}
 	component, _ := args.last("component")
 	if c.Allocation, err = presentOf(c.Allocation, component); err != nil {
@@ -165,7 +169,7 @@ func (c Command) wrap(args srunArgs, first int, tasks string) []string {
 		}
 	}
 	base := strconv.FormatUint(uint64(c.Allocation.Job), 10)
-	return append(append(w, "/bin/sh", "-c", rankScript, "evosrun", strconv.Itoa(first), tasks, base), args.command...)
+	return append(append(w, args.shell(rankScript, strconv.Itoa(first), tasks, base)...), args.command...)
 }
 
 func (c Command) getenv(name string) string { return lookup(c.Environ, name) }

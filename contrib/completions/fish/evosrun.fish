@@ -2,6 +2,7 @@
 
 complete -c evosrun -xa '(__fish_complete_subcommand)'
 complete -c evosrun -l follow -xa 'steps script' -d 'On every node, as the job changes its size'
+complete -c evosrun -l cores -x -d 'Share of the cores of each node'
 complete -c evosrun -l accept -xa 'all shrink none' -d 'Offers and demands that are answered'
 complete -c evosrun -l drain -x -d 'Run on each node that leaves'
 complete -c evosrun -l drain-signal -xa 'HUP INT QUIT TERM USR1 USR2' -d 'That instances on leaving nodes get'
