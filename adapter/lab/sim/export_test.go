@@ -2,8 +2,9 @@ package sim
 
 import (
 	"context"
+	"slices"
 
-	"github.com/evoslurm/evoslurm/adapter/lab/energy"
+	"github.com/evoslurm/evoslurm/adapter/internal/energy"
 	"github.com/evoslurm/evoslurm/adapter/lab/workload"
 )
 
@@ -28,6 +29,19 @@ func (e Green) Starts(ctx context.Context, load GreenLoad, mode string, watch fu
 		seconds = p.meter.Seconds
 	}
 	return starts, seconds, nil
+}
+
+// PlanStarts returns when jobs start, in the order in which they are known, under the plan that keeps one node awake.
+func (e Green) PlanStarts(ctx context.Context, nodes int, jobs []workload.GreenJob) (starts []int64, err error) {
+	e.Reserves = []int{1}
+	policies := e.policies(e.watts(e.Loads[0]))
+	p := powered{powerPolicy: policies[slices.IndexFunc(policies, func(p powerPolicy) bool { return p.series == greenPlan })], boot: e.Boot, shutdown: e.Shutdown}
+	all := e.arrivals(jobs, 0, 0)
+	err = p.simulate(ctx, nodes, slices.Clone(all), 0)
+	for _, j := range all {
+		starts = append(starts, j.start)
+	}
+	return starts, err
 }
 
 // Clairvoyant returns the node-seconds and boots with the least energy for jobs that start when they are submitted.

@@ -6,7 +6,7 @@ import (
 	"math"
 	"slices"
 
-	"github.com/evoslurm/evoslurm/adapter/lab/energy"
+	"github.com/evoslurm/evoslurm/adapter/internal/energy"
 	"github.com/evoslurm/evoslurm/adapter/lab/workload"
 )
 

@@ -13,7 +13,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/evoslurm/evoslurm/adapter/internal/config"
-	"github.com/evoslurm/evoslurm/adapter/lab/energy"
+	"github.com/evoslurm/evoslurm/adapter/internal/energy"
 	"github.com/evoslurm/evoslurm/adapter/lab/sim"
 	"github.com/evoslurm/evoslurm/adapter/lab/simulate"
 	"github.com/evoslurm/evoslurm/adapter/lab/workload"
@@ -144,6 +144,30 @@ func TestGreenBounds(t *testing.T) {
 			}
 		}
 	})
+}
+
+// TestGreenBoots: the plan counts a boot for a node that is off, and one more than the rest of its shutdown for a node that goes
+// off. Here, the second job has two of three nodes when the first ends, so that the third runs before it on the one that is
+// awake. If a node were ready right after its shutdown, the plan would keep that one for the second job.
+func TestGreenBoots(t *testing.T) {
+	e := sim.DefaultGreen
+	job := func(submit, length int64, nodes int) workload.GreenJob {
+		return workload.GreenJob{Submit: submit, Length: length, Limit: length, Nodes: nodes}
+	}
+	for _, c := range []struct {
+		what string
+		jobs []workload.GreenJob
+		want []int64
+	}{
+		{"goes off", []workload.GreenJob{job(0, 100, 1), job(5, 100, 2), job(5, 50, 1)}, []int64{0, 100, 5}},
+		{"goes off, and comes first", []workload.GreenJob{job(0, 200, 1), job(5, 100, 2), job(5, 50, 1)}, []int64{0, 15 + 154, 5}},
+		{"off", []workload.GreenJob{job(0, 100, 1), job(20, 100, 2), job(20, 50, 1)}, []int64{0, 100, 20}},
+		{"off, and comes first", []workload.GreenJob{job(0, 200, 1), job(20, 100, 2), job(20, 50, 1)}, []int64{0, 20 + 154, 20}},
+	} {
+		if got, err := e.PlanStarts(t.Context(), 3, c.jobs); err != nil || !slices.Equal(got, c.want) {
+			t.Errorf("%s: starts at %v, %v, want %v", c.what, got, err, c.want)
+		}
+	}
 }
 
 // TestGreenClairvoyant: a gap of 216 s is the first in which a node that is off draws less: 15 s down, 154 s up, 47 s off.

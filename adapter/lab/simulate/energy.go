@@ -7,7 +7,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/evoslurm/evoslurm/adapter/lab/energy"
+	"github.com/evoslurm/evoslurm/adapter/internal/energy"
 	"github.com/evoslurm/evoslurm/adapter/lab/outcome"
 	"github.com/evoslurm/evoslurm/slurmctl"
 	"github.com/evoslurm/evoslurm/slurmctl/slurmsim"

@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/evoslurm/evoslurm/adapter/lab/energy"
+	"github.com/evoslurm/evoslurm/adapter/internal/energy"
 	"github.com/evoslurm/evoslurm/adapter/lab/simulate"
 	"github.com/evoslurm/evoslurm/planner"
 	"github.com/evoslurm/evoslurm/slurmctl/slurmsim"

@@ -76,7 +76,7 @@ func (h *history) two(words []string, mutant string, make func() *Sidecar) error
 		}
 		x.keeps = h.s.Cluster.Client(slurmsim.User{Name: "lease", Account: x.Host})
 		x.front = t.front
-		watch, after := h.watch, x.After
+		watch, after := x.Watch, x.After
 		x.Watch = func(now time.Time, inputs []msg.Input, effects []msg.Effect) {
 			if h.s == x.Sidecar {
 				watch(now, inputs, effects)

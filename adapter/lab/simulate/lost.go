@@ -60,15 +60,6 @@ func (h *history) lose() {
 	h.s.Database = NewDatabase()
 }
 
-// keepExcuses keeps what the event log excuses, before another takes its place.
-func (h *history) keepExcuses() {
-	for _, a := range h.order {
-		if id, known := h.jobOf(a); known && h.excused(id) {
-			h.told[id] = true
-		}
-	}
-}
-
 // takeover is the time within which another sidecar acts.
 const takeover = 30 * time.Second
 

@@ -182,3 +182,11 @@ func parseLasts(text string) (map[int]time.Duration, error) {
 	}
 	return lasts, nil
 }
+
+// first returns the first word, "" without one.
+func first(words []string) string {
+	if len(words) == 0 {
+		return ""
+	}
+	return words[0]
+}

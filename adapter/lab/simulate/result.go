@@ -7,7 +7,7 @@ import (
 	"text/tabwriter"
 	"time"
 
-	"github.com/evoslurm/evoslurm/adapter/lab/energy"
+	"github.com/evoslurm/evoslurm/adapter/internal/energy"
 	"github.com/evoslurm/evoslurm/adapter/lab/outcome"
 )
 

@@ -182,3 +182,12 @@ func (h *stage) has(name string) (nodes int) {
 	}
 	return nodes
 }
+
+// keepExcuses keeps what the event log excuses, before another takes its place.
+func (h *stage) keepExcuses() {
+	for _, a := range h.order {
+		if id, known := h.jobOf(a); known && h.excused(id) {
+			h.told[id] = true
+		}
+	}
+}

@@ -362,16 +362,6 @@ func (g *storming) add(o *storming) {
 // lasts notes how long a step or a job lasts at most, with the time that it takes to begin.
 func (g *storming) lasts(most time.Duration) { g.work += most + 30*time.Second }
 
-func (g *storming) pick(of ...string) string { return of[g.IntN(len(of))] }
-
-func (g *storming) when(until time.Duration) time.Duration {
-	return time.Duration(g.Int64N(int64(until/time.Millisecond))) * time.Millisecond
-}
-
-func (g *storming) at(t time.Duration, format string, args ...any) {
-	g.lines = append(g.lines, timed{t, fmt.Sprintf(format, args...)})
-}
-
 // app submits an evolving job.
 func (g *storming) app(i int) string {
 	name := fmt.Sprintf("app%d", i)

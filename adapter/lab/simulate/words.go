@@ -125,14 +125,6 @@ func named(do func(name string)) doing {
 	}
 }
 
-// first returns the first word, "" without one.
-func first(words []string) string {
-	if len(words) == 0 {
-		return ""
-	}
-	return words[0]
-}
-
 // toJob makes a word of something that an administrator does to a job.
 func (h *history) toJob(word string, do func(context.Context, slurmctl.JobID) error) doing {
 	return named(func(name string) {

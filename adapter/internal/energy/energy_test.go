@@ -7,7 +7,7 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/evoslurm/evoslurm/adapter/lab/energy"
+	"github.com/evoslurm/evoslurm/adapter/internal/energy"
 )
 
 var watts = energy.Watts{energy.Busy: 300, energy.Idle: 200, energy.Boot: 250, energy.Shutdown: 200, energy.Off: 20}
