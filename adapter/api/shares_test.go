@@ -312,23 +312,24 @@ func (r reader) Write(b []byte) (int, error) {
 func TestSlowReaders(t *testing.T) {
 	s := &Server{Log: logrus.New()}
 	f := &front{auth: s.authenticator(), shares: s.share(), rights: s.rights(), log: s.Log}
-	begun, goOn := make(chan struct{}, 2*itsRequests), make(chan struct{})
-	ask := func() *httptest.ResponseRecorder {
+	begun, goOn, atOnce := make(chan struct{}, 2*itsRequests), make(chan struct{}), make(chan struct{})
+	close(atOnce)
+	ask := func(goOn chan struct{}) *httptest.ResponseRecorder {
 		w := reader{httptest.NewRecorder(), begun, goOn}
 		f.handle(w, httptest.NewRequest(http.MethodGet, "/v1/jobs", http.NoBody), func(context.Context, request) (any, error) { return "jobs", nil })
 		return w.ResponseRecorder
 	}
 	var all sync.WaitGroup
 	for range itsRequests {
-		all.Go(func() { ask() })
+		all.Go(func() { ask(goOn) })
 	}
 	await(t, itsRequests, begun, nil)
-	time.AfterFunc(100*time.Millisecond, func() { close(goOn) })
-	if got := ask(); got.Code != http.StatusServiceUnavailable {
+	if got := ask(atOnce); got.Code != http.StatusServiceUnavailable {
 		t.Errorf("beyond what a caller may have: %d", got.Code)
 	}
+	close(goOn)
 	all.Wait()
-	if got := ask(); got.Code != http.StatusOK {
+	if got := ask(atOnce); got.Code != http.StatusOK {
 		t.Errorf("afterwards: %d", got.Code)
 	}
 }
