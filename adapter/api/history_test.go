@@ -79,13 +79,13 @@ func TestHistoryIsShared(t *testing.T) {
 	done := make(chan error, itsHistory+1)
 	for range itsHistory {
 		go func() { done <- ask(4000) }()
-		<-b.begun
+		await(t, 1, b.begun, done)
 	}
 	if err := ask(4000); !errors.Is(err, ErrUnavailable) {
 		t.Errorf("one more: %v", err)
 	}
 	go func() { done <- ask(4001) }()
-	<-b.begun
+	await(t, 1, b.begun, done)
 	close(b.may)
 	for range itsHistory + 1 {
 		if err := <-done; err != nil {
