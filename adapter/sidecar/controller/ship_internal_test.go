@@ -45,9 +45,9 @@ func TestShip(t *testing.T) {
 	followed := make(chan struct{})
 	go func() { follower.Run(following); close(followed) }()
 	c.ships.lease = func() (string, time.Time) { return "evo_lease_3", time.Unix(1_800_000_000, 0) }
-	until(func() bool { l := c.leaseNow(); return l.Standby != nil && !l.Standby.Copied.IsZero() })
+	until(t, "the second host has a copy", func() bool { l := c.leaseNow(); return l.Standby != nil && !l.Standby.Copied.IsZero() })
 	setIn(t, st, "deny.users", "alice") // after the copy
-	until(func() bool {
+	until(t, "the second host has the new setting", func() bool {
 		text, err := os.ReadFile(second + ".settings")
 		return err == nil && strings.Contains(string(text), "alice")
 	})
@@ -94,7 +94,7 @@ func TestShipElsewhere(t *testing.T) {
 		(&keeper.Follower{Client: client, Database: second, Host: "two", Log: log}).Run(following)
 		close(followed)
 	}()
-	until(func() bool { return hook.LastEntry() != nil })
+	until(t, "the follower complains", func() bool { return hook.LastEntry() != nil })
 	err, _ := hook.LastEntry().Data[logrus.ErrorKey].(error)
 	if want := "drives cluster here, and the one on two is for cluster there: correct api there"; err == nil || !strings.Contains(err.Error(), want) {
 		t.Errorf("%v; want %q", err, want)
@@ -126,7 +126,7 @@ func TestShare(t *testing.T) {
 			(&keeper.Follower{Client: client, Database: second, Log: log}).Run(following)
 			close(followed)
 		}()
-		until(func() bool { return c.leaseNow().Standby != nil })
+		until(t, "the second host has called", func() bool { return c.leaseNow().Standby != nil })
 		for _, name := range []string{"alice", "bob"} {
 			if _, err := c.ChangeSettings(ctx, api.SettingsRequest{Add: map[string][]string{"deny.users": {name}}}, "root"); err != nil {
 				t.Error(err)
@@ -155,26 +155,32 @@ func TestStatusDuringCopy(t *testing.T) {
 	c.cfg.Database, c.ships.lease = path, func() (string, time.Time) { return "", time.Time{} }
 	under := func() bool { _, err := os.Stat(path + ".copy"); return err == nil }
 	beside := false
-	for range 5 { // the copy may be done before this goroutine looks
+	for end := time.Now().Add(longest); !beside; { // the copy may be done before this goroutine looks
+		if time.Now().After(end) {
+			t.Fatal("the status waits for the copy")
+		}
 		copied := make(chan error, 1)
 		go func() { _, err := c.Ship(t.Context(), api.ShipRequest{}); copied <- err }()
-		until(func() bool { return under() || len(copied) > 0 })
+		until(t, "the copy has begun", func() bool { return under() || len(copied) > 0 })
 		c.leaseNow()
-		beside = beside || under()
+		beside = under()
 		if err := <-copied; err != nil {
 			t.Fatal(err)
 		}
 		c.ships.number = 0 // it is old
 	}
-	if !beside {
-		t.Error("the status waits for the copy")
-	}
 }
 
+// longest is how long a test waits for what happens at once on a machine that is not busy.
+const longest = 2 * time.Minute
+
 // until waits for something.
-func until(is func() bool) {
-	for !is() {
-		time.Sleep(10 * time.Millisecond)
+func until(t *testing.T, what string, is func() bool) {
+	t.Helper()
+	for end := time.Now().Add(longest); !is(); time.Sleep(10 * time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatalf("waited %v until %s", longest, what)
+		}
 	}
 }
 
