@@ -228,8 +228,15 @@ func TestClientWaitsForTheServer(t *testing.T) {
 			_, err := c.Next(t.Context(), 12, NextRequest{From: 1})
 			got <- err
 		}()
-		if a := <-told; a != address {
-			t.Errorf("told of %s, want %s", a, address)
+		select {
+		case a := <-told:
+			if a != address {
+				t.Errorf("told of %s, want %s", a, address)
+			}
+		case err := <-got:
+			t.Fatalf("%s: it did not wait for the server: %v", address, err)
+		case <-time.After(longest):
+			t.Fatalf("%s: not told in %v that the server is away", address, longest)
 		}
 		second := serve(t, b, func(s *Server) { s.Socket, s.TCP = first.Socket, first.tcp })
 		if err := <-got; err != nil {

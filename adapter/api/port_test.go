@@ -56,13 +56,15 @@ func TestStopsWhileTaken(t *testing.T) {
 	other.Close()
 	done := make(chan error, 1)
 	go func() { done <- side.Serve(t.Context()) }()
-	for { // it is there at last
+	for end := time.Now().Add(longest); ; time.Sleep(10 * time.Millisecond) { // it is there at last
 		c, err := net.Dial("tcp", other.Addr().String())
 		if err == nil {
 			c.Close()
 			break
 		}
-		time.Sleep(10 * time.Millisecond)
+		if time.Now().After(end) || len(done) > 0 {
+			t.Fatalf("nobody serves the port once it is free: %v", err)
+		}
 	}
 }
 
