@@ -1,6 +1,7 @@
 package slurmctl_test
 
 import (
+	"context"
 	"fmt"
 	"maps"
 	"slices"
@@ -182,10 +183,12 @@ func TestParsePrefer(t *testing.T) {
 // refuse a job that it takes a second later.
 func idle(t *testing.T, cluster *slurmtest.Cluster) {
 	t.Helper()
-	for ctx := t.Context(); ; time.Sleep(50 * time.Millisecond) {
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
+	defer cancel()
+	for ; ; time.Sleep(50 * time.Millisecond) {
 		out, err := cluster.Run(ctx, slurmtest.Root, "sinfo", "--noheader", "--states=idle", "--format=%D")
 		if err != nil {
-			t.Fatal(err)
+			t.Fatalf("wait until every node is idle: %v", err)
 		}
 		if strings.TrimSpace(out) == strconv.Itoa(len(featured)) {
 			return
