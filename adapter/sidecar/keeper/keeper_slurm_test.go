@@ -55,7 +55,7 @@ func TestKeeper(t *testing.T) {
 	}
 	halt()
 	stop()
-	if err := <-ended; err != nil {
+	if err := said(t, "its end", ended); err != nil {
 		t.Error(err)
 	}
 	first.GiveUp(t.Context())
@@ -68,7 +68,7 @@ func TestKeeper(t *testing.T) {
 	if err := slurm.DeleteReservation(t.Context(), name); err != nil {
 		t.Fatal(err)
 	}
-	if err := <-lost; !errors.Is(err, keeper.ErrLost) || !strings.Contains(err.Error(), "an administrator") {
+	if err := said(t, "the loss of its lease", lost); !errors.Is(err, keeper.ErrLost) || !strings.Contains(err.Error(), "an administrator") {
 		t.Errorf("the reservation was deleted: %v", err)
 	}
 	if _, err := second.Fence([]string{"/bin/true"}); err == nil {
@@ -104,12 +104,26 @@ func TestKeepersElsewhere(t *testing.T) {
 		must.OK(t, x.k.Acts())
 	}
 	must.OK(t, all[0].slurm.DeleteReservation(t.Context(), claims.Name(1)))
-	if err := <-all[0].lost; !errors.Is(err, keeper.ErrLost) {
+	if err := said(t, "the loss of the first lease", all[0].lost); !errors.Is(err, keeper.ErrLost) {
 		t.Errorf("the lease of the first was deleted: %v", err)
 	}
 	acting(t, all[1].slurm, claims.Name(1))
 	if err := all[1].k.Acts(); err != nil || len(all[1].lost) > 0 {
 		t.Errorf("the other one: %v", err)
+	}
+}
+
+const patience = 5 * time.Minute // for what takes seconds
+
+// said returns what a sidecar that keeps its lease says in the end.
+func said(t *testing.T, what string, by <-chan error) error {
+	t.Helper()
+	select {
+	case err := <-by:
+		return err
+	case <-time.After(patience):
+		t.Fatalf("waited %v for %s", patience, what)
+		return nil
 	}
 }
 
@@ -130,7 +144,9 @@ func occupy(t *testing.T, c *slurmtest.Cluster) {
 		jobs, err := c.Client().Jobs(t.Context())
 		return err == nil && len(jobs) == 1 && len(jobs[0].NodeList) == 2
 	}
-	for !running() {
-		time.Sleep(100 * time.Millisecond)
+	for end := time.Now().Add(patience); !running(); time.Sleep(100 * time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatalf("the job does not run on both nodes after %v", patience)
+		}
 	}
 }
