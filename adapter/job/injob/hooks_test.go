@@ -138,10 +138,12 @@ func TestHookGoesOn(t *testing.T) {
 	h = h.For(t.Context(), beginning(1), address, a, 0)
 	text := func() string { b, _ := os.ReadFile(dir + "/out"); return string(b) }
 	ctx, cancel := context.WithCancel(t.Context())
-	first := make(chan error)
+	first := make(chan error, 1)
 	go func() { first <- h.Leaving(ctx, a, []string{"n2"}) }()
-	for text() == "" {
-		time.Sleep(10 * time.Millisecond)
+	for end := time.Now().Add(time.Minute); text() == ""; time.Sleep(10 * time.Millisecond) {
+		if time.Now().After(end) || len(first) > 0 {
+			t.Fatal("the hook does not begin")
+		}
 	}
 	cancel()
 	if err := <-first; !errors.Is(err, errGoesOn) {
