@@ -253,7 +253,9 @@ func TestTerminal(t *testing.T) {
 	if out, err := exec.Command(program).CombinedOutput(); err == nil || !strings.Contains(string(out), "not a terminal; use evosqueue -i") {
 		t.Errorf("without a terminal: %v\n%s", err, out)
 	}
-	cmd := exec.Command(program)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute) // it is killed then, and the test fails
+	defer cancel()
+	cmd := exec.CommandContext(ctx, program)
 	cmd.Env = append(os.Environ(), "TERM=xterm", "LANG=C.UTF-8", "EVOSLURM_CONFIG=", "EVOSLURM_API=unix://"+t.TempDir()+"/none.sock")
 	terminal, err := pty.StartWithSize(cmd, &pty.Winsize{Rows: 30, Cols: 120})
 	if err != nil {
