@@ -25,7 +25,13 @@ func TestWeb(t *testing.T) {
 	page := web.Page{Base: web.NewPath("/node/x"), Reader: func(*http.Request) (web.Reader, error) { return nil, asked }}
 	printed, done := make(chan string, 1), make(chan error, 1)
 	go func() { done <- serveWeb(ctx, l, page, func(address string) { printed <- address }) }()
-	address, err := url.Parse(<-printed)
+	var text string
+	select {
+	case text = <-printed:
+	case err := <-done:
+		t.Fatalf("it printed no address: %v", err)
+	}
+	address, err := url.Parse(text)
 	if err != nil || !strings.HasPrefix(address.Path, "/node/x/s/") {
 		t.Fatalf("%v, %v", address, err)
 	}
