@@ -237,7 +237,11 @@ func TestReadersWait(t *testing.T) {
 		}()
 	}
 	for range mostAtOnce {
-		<-s.in
+		select {
+		case <-s.in:
+		case code := <-answers:
+			t.Fatalf("one reader is answered before the cluster is: %d", code)
+		}
 	}
 	for range 1000 {
 		runtime.Gosched()
