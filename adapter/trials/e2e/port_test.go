@@ -115,15 +115,24 @@ func TestImpostor(t *testing.T) {
 	go impostor.Serve(l)
 	defer impostor.Close()
 	s.must(os.WriteFile(s.Dir+"/out/go", nil, 0o644))
-	<-asked
-	<-asked // the first answer was not believed
+	next := func(what string) *http.Request {
+		select {
+		case r := <-asked:
+			return r
+		case <-time.After(patience):
+			t.Fatalf("waited %v for %s", patience, what)
+			return nil
+		}
+	}
+	next("the job's request")
+	next("its second one: the first answer was not believed")
 
 	root := exec.Command(bin+"/evosctl", "strategy", "use", "rigid")
 	root.Env = append(os.Environ(), s.Env()...)
 	s.must(root.Start())
 	var stolen *http.Request
 	for stolen == nil {
-		if r := <-asked; strings.HasSuffix(r.URL.Path, "/use") {
+		if r := next("root's request"); strings.HasSuffix(r.URL.Path, "/use") {
 			stolen = r
 		}
 	}
