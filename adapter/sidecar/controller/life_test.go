@@ -287,9 +287,13 @@ func TestSlowHost(t *testing.T) {
 	l.start()
 	var last time.Time
 	spaced := 0
+	end := time.Now().Add(4 * time.Minute)
 	for polls := 0; polls < 20; {
 		s, err := l.Status(context.Background())
 		l.must(err)
+		if time.Now().After(end) {
+			t.Fatalf("%d of 20 polls in four minutes", polls)
+		}
 		if s.LastCycle.Equal(last) {
 			time.Sleep(20 * time.Millisecond)
 			continue
