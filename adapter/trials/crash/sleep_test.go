@@ -89,7 +89,11 @@ func TestSleep(t *testing.T) {
 			if _, err := s.submit(job, retrying, "--profile=1@6s,3@6s,2@6s"); err != nil {
 				return err
 			}
-			<-woken
+			select {
+			case <-woken:
+			case <-time.After(10 * time.Minute):
+				return errors.New("the change during which it was to sleep has not come in ten minutes")
+			}
 			return s.wrote(job, steps(1, 3, 2))
 		}, "enforced", "requeued")
 	}
