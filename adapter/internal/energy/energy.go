@@ -67,6 +67,23 @@ func (w Watts) BreakEven(shutdown, boot int64) (int64, bool) {
 	return 0, false
 }
 
+// Gap returns the node-seconds, with the least energy, of a node that has nothing to do for that long, and knows it: it goes off if
+// that draws less, and boots in time. With boot 0, it need not come back.
+func (w Watts) Gap(length, shutdown, boot int64) Seconds {
+	idle, off := Seconds{Idle: length}, Seconds{Shutdown: shutdown, Boot: boot, Off: length - shutdown - boot}
+	if off[Off] < 0 || w.KWh(off) >= w.KWh(idle) {
+		return idle
+	}
+	return off
+}
+
+// Add adds as many nodes' seconds as are given.
+func (s *Seconds) Add(more Seconds, nodes int) {
+	for state := range s {
+		s[state] += more[state] * int64(nodes)
+	}
+}
+
 // Meter counts the node-seconds of some nodes from second 0 on. All nodes are idle at first.
 type Meter struct {
 	Seconds Seconds

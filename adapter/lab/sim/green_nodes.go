@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/evoslurm/evoslurm/adapter/internal/energy"
+	"github.com/evoslurm/evoslurm/adapter/lab/outcome"
 	"github.com/evoslurm/evoslurm/adapter/lab/workload"
 )
 
@@ -297,46 +298,24 @@ func (p *powered) next() int64 {
 	return next
 }
 
-// clairvoyant returns the node-seconds, and the number of boots, with the least energy for jobs that start at these times.
-// Nodes are alike, so it looks at levels: level k is in use while at least k nodes are busy. In each gap of a level, a node
-// goes off if that takes less energy.
+// clairvoyant returns the node-seconds, and the number of boots, with the least energy for jobs that start at these times. In each
+// gap, a node goes off if that takes less energy.
 func (e Green) clairvoyant(w energy.Watts, nodes int, jobs []poweredJob, until int64) (total energy.Seconds, boots int) {
-	type step struct {
-		at    int64
-		nodes int
-	}
-	steps := []step{{until, nodes}}
-	for _, j := range jobs {
-		steps = append(steps, step{j.start, j.Nodes}, step{j.end(), -j.Nodes})
+	uses := make([]outcome.Use, len(jobs))
+	for i, j := range jobs {
+		uses[i] = outcome.Use{From: j.start, To: j.end(), Nodes: j.Nodes}
 		total[energy.Busy] += int64(j.Nodes) * j.Length
 	}
-	slices.SortFunc(steps, func(a, b step) int {
-		return cmp.Or(cmp.Compare(a.at, b.at), cmp.Compare(a.nodes, b.nodes)) // ends before starts, and the experiment's last
-	})
-	var gaps []int64 // since when each level is unused: the last is the lowest
-	for range nodes {
-		gaps = append(gaps, 0)
-	}
-	for _, s := range steps {
-		for range -s.nodes {
-			gaps = append(gaps, s.at)
+	for _, g := range outcome.Gaps(nodes, until, uses) {
+		boot := e.Boot
+		if g.Last {
+			boot = 0
 		}
-		for range s.nodes {
-			length, boot := s.at-gaps[len(gaps)-1], e.Boot
-			gaps = gaps[:len(gaps)-1]
-			if s.at == until {
-				boot = 0
-			}
-			off := energy.Seconds{energy.Shutdown: e.Shutdown, energy.Boot: boot, energy.Off: length - e.Shutdown - boot}
-			if idle := (energy.Seconds{energy.Idle: length}); off[energy.Off] < 0 || w.KWh(off) >= w.KWh(idle) {
-				off = idle
-			} else if boot > 0 {
-				boots++
-			}
-			for state, seconds := range off {
-				total[state] += seconds
-			}
+		spent := w.Gap(g.Length, e.Shutdown, boot)
+		if spent[energy.Boot] > 0 {
+			boots += g.Nodes
 		}
+		total.Add(spent, g.Nodes)
 	}
 	return total, boots
 }
