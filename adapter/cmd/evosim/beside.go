@@ -85,17 +85,21 @@ func besideTable(out io.Writer, r *simulate.Result, others []other) error {
 	return w.Flush()
 }
 
-// energyHead returns the head of a column for energy, if there is one.
+// energyHead returns the heads of columns for energy, if there is one.
 func energyHead(r *simulate.Result) string {
 	if r.Metrics.Energy == nil {
 		return ""
 	}
-	return "kWh\t"
+	return "kWh\tby plan\t"
 }
 
 func energyCell(m simulate.Metrics) string {
 	if m.Energy == nil {
 		return ""
 	}
-	return fmt.Sprintf("%.1f\t", m.Energy.KWh)
+	byPlan := ""
+	if m.Energy.ByPlan != nil {
+		byPlan = fmt.Sprintf("%.1f", m.Energy.ByPlan.KWh)
+	}
+	return fmt.Sprintf("%.1f\t%s\t", m.Energy.KWh, byPlan)
 }

@@ -45,7 +45,9 @@ type runFlags struct {
 	checkpoint  string
 	resume      string
 	left        *simulate.Checkpoint
-	powerFlags
+	power       simulate.Power
+	fill        []string
+	lengths     []int64 // of fill
 }
 
 func runCommand() *cobra.Command {
@@ -79,9 +81,13 @@ no command of the sidecar is under way. --resume=FILE with the same options and 
 with the result of an uninterrupted run. With another --strategy, the rest runs as if the strategy had been changed then
 (as evosctl strategy use does). Only the version that wrote a checkpoint reads it.
 
---watts=busy=350,idle=200 shows the energy in kWh: in all, of jobs, of users, and of idle and held nodes. With
+--watts=busy=350,idle=200 shows the energy in kWh: in all, of jobs, of users, and of idle and held nodes, and what it
+would be if a plan that knows all jobs switched idle nodes off. With
 --suspend=SECONDS, Slurm switches nodes off that were idle for that long (SuspendTime), and boots them for jobs; of
 --beside, only "slurm" does so. Watts of these states are boot=, shutdown=, and off=.
+
+--fill=10m,45m shows how many best-effort tasks of these durations would fit between the jobs, and how much of the idle
+time they would use: a bound for tasks that nothing interrupts, on one node each.
 
 --report=FILE.html writes one HTML report with text, tables and charts (see evosim report).
 
@@ -114,6 +120,7 @@ percent of nodes × makespan.`,
 				return evosim.Failure{Err: err}
 			}
 			f.account(result, others)
+			result.Fill(f.lengths)
 			result.Made = evosim.Made(cmd, args, strconv.FormatUint(f.seed, 10))
 			if f.report != "" {
 				all, err := outcomes(result, others)
@@ -157,7 +164,8 @@ percent of nodes × makespan.`,
 	flags.Int64Var(&f.until, "until", 0, "stop the run at its first step from this virtual second on")
 	flags.StringVar(&f.checkpoint, "checkpoint", "", "checkpoint to write when interrupted or stopped by --until")
 	flags.StringVar(&f.resume, "resume", "", "checkpoint to resume from, optionally with another --strategy")
-	f.powerFlags.add(flags)
+	powerFlags(&f.power, flags)
+	flags.StringSliceVar(&f.fill, "fill", nil, "durations of best-effort tasks, to show how much of the idle time they could use, such as 10m,45m")
 	flags.BoolVar(&f.everyPoll, "every-poll", false, "simulate every poll of Slurm (same result, far slower)")
 	return cmd
 }
@@ -232,8 +240,18 @@ func (f *runFlags) experiment(name string, stdin io.Reader, stderr io.Writer) (e
 	if e.Cluster.NodeList == nil {
 		e.Cluster.Nodes = f.nodes
 	}
-	err = f.apply(&e)
-	return e, err
+	if err := f.power.Validate("--"); err != nil {
+		return e, err
+	}
+	f.power.Apply(&e)
+	for _, text := range f.fill {
+		length, err := planner.ParseDuration(text)
+		if err != nil {
+			return e, fmt.Errorf("--fill: %w", err)
+		}
+		f.lengths = append(f.lengths, length)
+	}
+	return e, nil
 }
 
 func readConf(name string, leaveOut []string) (slurmsim.Options, error) {

@@ -34,7 +34,7 @@ var samples = []struct{ command, args string }{
 	{"cigri", "--tests=2 --format=json"},
 	{"cigri", "--tests=1 --load=0 --format=json"},
 	{"pecs23", "--seeds=1 --days=1 --shares=0,50 --schedulers=easy --format=json"},
-	{"run", "--evolving=0.5 --beside=slurm,easy --watts=busy=300,idle=200 --format=json trace.swf"},
+	{"run", "--evolving=0.5 --beside=slurm,easy --watts=busy=300,idle=200 --fill=1m --format=json trace.swf"},
 	{"observed", "--format=json --shape=pulse observed"},
 	{"baseline", "--format=json --output=easy.swf trace.swf"},
 	{"baseline", "--format=json --scheduler=fcfs --output=fcfs.swf trace.swf"},

@@ -63,3 +63,30 @@ func Gaps(nodes int, end int64, uses []Use) (all []Gap) {
 	}
 	return all
 }
+
+// Filled says how much of the idle time best-effort tasks of one length could use.
+type Filled struct {
+	Task  int64   `json:"task"`  // seconds that a task runs on a node
+	Tasks int64   `json:"tasks"` // that fit
+	Part  float64 `json:"part"`  // percent of the idle node-seconds
+}
+
+// Fill returns how many tasks of each length fit, whole, between the jobs of a run up to second end. It is a bound for best-effort
+// work that knows all gaps, and is never interrupted.
+func (r *Run) Fill(end int64, lengths []int64) (all []Filled) {
+	gaps, idle := Gaps(r.Nodes, end, r.Uses(end)), 0.
+	for _, g := range gaps {
+		idle += float64(g.Length) * float64(g.Nodes)
+	}
+	for _, length := range lengths {
+		f := Filled{Task: length}
+		for _, g := range gaps {
+			f.Tasks += g.Length / length * int64(g.Nodes)
+		}
+		if idle > 0 {
+			f.Part = 100 * float64(f.Tasks) * float64(length) / idle
+		}
+		all = append(all, f)
+	}
+	return all
+}

@@ -28,6 +28,22 @@ func TestGaps(t *testing.T) {
 	}
 }
 
+// TestFill: of gaps of 30 and 100 s on one node each, and of 20 s on another, tasks use what whole ones need.
+func TestFill(t *testing.T) {
+	job := func(start, end int64, nodes int) outcome.Job {
+		return outcome.Job{Start: start, End: end, Sizes: []outcome.Size{{At: start, Nodes: nodes}, {At: end}}}
+	}
+	r := outcome.Run{Nodes: 3, Jobs: []outcome.Job{job(30, 80, 1), job(20, 100, 1)}} // 20; 30 and 20; 100
+	want := []outcome.Filled{{Task: 10, Tasks: 17, Part: 100}, {Task: 25, Tasks: 5, Part: 100 * 125 / 170.}, {Task: 101}}
+	if got := r.Fill(100, []int64{10, 25, 101}); !slices.Equal(got, want) {
+		t.Errorf("%v, want %v", got, want)
+	}
+	r.Jobs = []outcome.Job{job(0, 100, 3)}
+	if got := r.Fill(100, []int64{10}); !slices.Equal(got, []outcome.Filled{{Task: 10}}) {
+		t.Errorf("%v", got)
+	}
+}
+
 // TestGapsAreAllIdle: gaps add up to the time for which nodes are idle.
 func TestGapsAreAllIdle(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {

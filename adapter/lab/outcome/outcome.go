@@ -8,18 +8,19 @@ import (
 
 // Job is one job.
 type Job struct {
-	ID       string `json:"id"`
-	Evolving bool   `json:"evolving,omitempty"` // evolving, moldable, or malleable; otherwise a stock job
-	User     int    `json:"user"`
-	Submit   int64  `json:"submit"`
-	Start    int64  `json:"start"`           // negative if never
-	End      int64  `json:"end"`             // negative if never
-	Limit    int64  `json:"limit,omitempty"` // seconds; 0 if unknown
-	Area     int64  `json:"area"`            // node-seconds requested
-	State    string `json:"state"`           // Slurm's state at its end, or our reason why it did not run
-	Reason   string `json:"reason,omitempty"`
-	Sizes    []Size `json:"sizes"`
-	Planned  []Size `json:"planned,omitempty"` // of an evolving job: its plan at its start
+	ID       string  `json:"id"`
+	Evolving bool    `json:"evolving,omitempty"` // evolving, moldable, or malleable; otherwise a stock job
+	User     int     `json:"user"`
+	Submit   int64   `json:"submit"`
+	Start    int64   `json:"start"`           // negative if never
+	End      int64   `json:"end"`             // negative if never
+	Limit    int64   `json:"limit,omitempty"` // seconds; 0 if unknown
+	Area     int64   `json:"area"`            // node-seconds requested
+	State    string  `json:"state"`           // Slurm's state at its end, or our reason why it did not run
+	Reason   string  `json:"reason,omitempty"`
+	Sizes    []Size  `json:"sizes"`
+	KWh      float64 `json:"kwh,omitempty"`     // 0 if unknown
+	Planned  []Size  `json:"planned,omitempty"` // of an evolving job: its plan at its start
 }
 
 // Completed is the state of a job that ended successfully.
@@ -64,6 +65,7 @@ type Run struct {
 	Jobs      []Job
 	Allocated float64 // node-seconds; 0 for the sum of the jobs' sizes
 	HeldIdle  float64 // node-seconds
+	Energy    *Energy // nil: unknown
 	Left      int64   // the second at which the run was stopped before all jobs had ended; 0 if it was not
 }
 

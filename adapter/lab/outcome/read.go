@@ -60,6 +60,7 @@ func readResult(in io.Reader, name string) (Outcome, error) {
 		Metrics struct {
 			Allocated float64 `json:"allocated"`
 			HeldIdle  float64 `json:"held_idle"`
+			Energy    *Energy `json:"energy"`
 		} `json:"metrics"`
 	}
 	limited := &io.LimitedReader{R: in, N: mostResult}
@@ -72,7 +73,7 @@ func readResult(in io.Reader, name string) (Outcome, error) {
 		}
 		return Outcome{}, err
 	}
-	o := Outcome{Name: r.Name, Made: r.Made, Run: Run{Nodes: r.Nodes, Jobs: make([]Job, len(r.Jobs)), Allocated: r.Metrics.Allocated, HeldIdle: r.Metrics.HeldIdle, Left: r.Left}}
+	o := Outcome{Name: r.Name, Made: r.Made, Run: Run{Nodes: r.Nodes, Jobs: make([]Job, len(r.Jobs)), Allocated: r.Metrics.Allocated, HeldIdle: r.Metrics.HeldIdle, Energy: r.Metrics.Energy, Left: r.Left}}
 	for i := range r.Jobs {
 		o.Jobs[i] = r.Jobs[i].Job
 	}

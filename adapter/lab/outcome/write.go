@@ -61,12 +61,20 @@ func WriteJobs(out io.Writer, o *Outcome) error {
 		}
 		if err := w.Write([]string{j.ID, "evoslurm", "", number(j.Submit), strconv.Itoa(j.Sizes[0].Nodes), number(limit), success, state,
 			number(j.Start), number(run), number(j.End), number(j.Wait()), number(turn), strconv.FormatFloat(float64(turn)/float64(max(run, 1)), 'f', 6, 64),
-			intervals(nodes[i]), "-1", sizes}); err != nil {
+			intervals(nodes[i]), joules(j.KWh), sizes}); err != nil {
 			return err
 		}
 	}
 	w.Flush()
 	return w.Error()
+}
+
+// joules returns an energy in Batsim's form; -1 if it is unknown.
+func joules(kwh float64) string {
+	if kwh == 0 {
+		return "-1"
+	}
+	return strconv.FormatFloat(3.6e6*kwh, 'f', 0, 64)
 }
 
 // intervals returns nodes in Batsim's form: "0-3 7".
@@ -87,7 +95,7 @@ func intervals(all []Range) string {
 	return strings.Join(text, " ")
 }
 
-// WriteSchedule writes the figures of an outcome as Batsim's schedule.json. Energy is unknown: zero
+// WriteSchedule writes the figures of an outcome as Batsim's schedule.json. Unknown energy is zero
 // joules.
 func WriteSchedule(out io.Writer, o *Outcome, version string) error {
 	f := o.Measure()
@@ -104,10 +112,14 @@ func WriteSchedule(out io.Writer, o *Outcome, version string) error {
 		stretch = append(stretch, float64(j.End-j.Submit)/float64(max(j.End-j.Start, 1)))
 	}
 	s, area := trace.SpreadOf(stretch), f.Allocated
+	joules := 0.
+	if o.Energy != nil {
+		joules = 3.6e6 * o.Energy.KWh
+	}
 	e := json.NewEncoder(out)
 	e.SetIndent("", "  ")
 	return e.Encode(map[string]any{ // in order of names
-		"batsim_version": "evoslurm " + version, "consumed_joules": 0, "makespan": o.Makespan(),
+		"batsim_version": "evoslurm " + version, "consumed_joules": joules, "makespan": o.Makespan(),
 		"max_slowdown": s.Max, "max_turnaround_time": f.Turnaround.Max, "max_waiting_time": f.Wait.Max,
 		"mean_slowdown": s.Mean, "mean_turnaround_time": f.Turnaround.Mean, "mean_waiting_time": f.Wait.Mean,
 		"nb_computing_machines": o.Nodes, "nb_grouped_switches": 0, "nb_jobs": len(o.Jobs), "nb_jobs_finished": ended, "nb_jobs_killed": killed,

@@ -9,6 +9,7 @@ import (
 	"encoding/base64"
 	"html/template"
 	"io"
+	"slices"
 
 	"github.com/evoslurm/evoslurm/adapter/lab/outcome"
 	"github.com/evoslurm/evoslurm/adapter/show/uplot"
@@ -57,6 +58,7 @@ func Write(out io.Writer, outcomes []outcome.Outcome, o Options) error {
 		Unfinished: unfinished(outcomes), Longest: longest(outcomes), Evolving: evolving(outcomes), Outcomes: outcomes, Licence: uplot.Licence, UPlot: uplot.Version}
 	p.Style, p.Library, p.Script = template.CSS(styles), template.JS(uplot.Script), template.JS(all)                                                                    //nolint:gosec // our own
 	p.Policy = "default-src 'none'; script-src " + source(uplot.Script) + " " + source(all) + "; style-src " + source(styles) + "; base-uri 'none'; form-action 'none'" //nolint:lll
+	p.Energy = slices.ContainsFunc(p.Rows, func(r row) bool { return r.Energy != nil })
 	if o.Sections == nil {
 		p.Summary, p.Neighbours = words(outcomes), neighbours(outcomes)
 	}
@@ -81,6 +83,7 @@ type content struct {
 	Licence, UPlot  string
 
 	Rows       []row
+	Energy     bool // some outcome has it
 	Neighbours []neighbour
 	Unfinished []listed
 	Longest    []listed

@@ -16,6 +16,17 @@ type row struct {
 	Whole      bool   // whole outcome
 	Unfinished int
 	outcome.Figures
+	KWh    float64         // of its jobs; 0 if unknown
+	Energy *outcome.Energy // of the whole outcome; nil if unknown
+}
+
+// newRow returns the figures of an outcome, or of some of its jobs.
+func newRow(name, of string, r *outcome.Run) row {
+	one := row{Name: name, Of: of, Unfinished: r.Unfinished(), Figures: r.Measure(), Energy: r.Energy}
+	for i := range r.Jobs {
+		one.KWh += r.Jobs[i].KWh
+	}
+	return one
 }
 
 func evolves(j *outcome.Job) bool { return j.Evolving }
@@ -23,9 +34,11 @@ func evolves(j *outcome.Job) bool { return j.Evolving }
 func rows(all []outcome.Outcome) (rows []row) {
 	for i := range all {
 		o := &all[i]
-		rows = append(rows, row{o.Name, "all", true, o.Unfinished(), o.Measure()})
+		whole := newRow(o.Name, "all", &o.Run)
+		whole.Whole = true
+		rows = append(rows, whole)
 		if evolving, stock := o.Of(evolves), o.Of(func(j *outcome.Job) bool { return !j.Evolving }); len(evolving.Jobs) > 0 {
-			rows = append(rows, row{o.Name, "evolving", false, evolving.Unfinished(), evolving.Measure()}, row{o.Name, "stock", false, stock.Unfinished(), stock.Measure()})
+			rows = append(rows, newRow(o.Name, "evolving", &evolving), newRow(o.Name, "stock", &stock))
 		}
 	}
 	return rows

@@ -1,11 +1,8 @@
 package simulate
 
 import (
-	"cmp"
 	"fmt"
-	"io"
-	"slices"
-	"strings"
+	"time"
 
 	"github.com/evoslurm/evoslurm/adapter/internal/energy"
 	"github.com/evoslurm/evoslurm/adapter/lab/outcome"
@@ -13,23 +10,76 @@ import (
 	"github.com/evoslurm/evoslurm/slurmctl/slurmsim"
 )
 
-// Energy holds what the nodes drew from the start to the last end, in kWh. KWh is the sum of Busy to Off.
-type Energy struct {
-	Watts    map[string]float64 `json:"watts"` // by state
-	KWh      float64            `json:"kwh"`
-	Busy     float64            `json:"busy"` // nodes with jobs
-	Idle     float64            `json:"idle"`
-	HeldIdle float64            `json:"held_idle"` // part of Idle, on held nodes
-	Boot     float64            `json:"boot"`
-	Shutdown float64            `json:"shutdown"`
-	Off      float64            `json:"off"`
-	Users    []UserEnergy       `json:"users"` // most energy first
+// Power says what nodes draw in an experiment, and when Slurm switches them off. Times are seconds.
+type Power struct {
+	Watts    string `yaml:"watts"`   // as [energy.ParseWatts] reads them; "" without energy
+	Suspend  int64  `yaml:"suspend"` // Slurm's SuspendTime; 0: nodes stay on
+	Boot     int64  `yaml:"boot"`
+	Shutdown int64  `yaml:"shutdown"`
+
+	watts energy.Watts
 }
 
-// UserEnergy holds the kWh of a user's jobs.
-type UserEnergy struct {
-	User int     `json:"user"`
-	KWh  float64 `json:"kwh"`
+// DefaultPower has the times of the thesis's machines.
+var DefaultPower = Power{Boot: 154, Shutdown: 15}
+
+// longestPower bounds the seconds of a boot, a shutdown, and SuspendTime.
+const longestPower = 1e6
+
+// Validate returns what cannot be modelled. Keys are named with a prefix.
+func (p *Power) Validate(prefix string) (err error) {
+	if p.Watts != "" {
+		if p.watts, err = energy.ParseWatts(p.Watts); err != nil {
+			return fmt.Errorf("%swatts: %w", prefix, err)
+		}
+	}
+	for _, x := range []struct {
+		name  string
+		value int64
+		least int64
+	}{{"suspend", p.Suspend, 0}, {"boot", p.Boot, 1}, {"shutdown", p.Shutdown, 1}} {
+		if x.value < x.least || x.value > longestPower {
+			return fmt.Errorf("%s%s=%d: must be within %d … %.0f", prefix, x.name, x.value, x.least, longestPower)
+		}
+	}
+	return nil
+}
+
+// Apply lets an experiment's Slurm switch nodes off.
+func (p *Power) Apply(e *Experiment) {
+	if p.Suspend > 0 {
+		second := func(n int64) time.Duration { return time.Duration(n) * time.Second }
+		e.Cluster.PowerSaving = slurmsim.PowerSaving{SuspendTime: second(p.Suspend), SuspendTimeout: second(p.Shutdown), Boot: second(p.Boot), ResumeTimeout: second(2*p.Boot + 60)}
+	}
+}
+
+// Account computes the energy of a run, its jobs, and its users, if the watts are known. A job draws what a busy node does on every
+// node that it has, from its start. What its expanders draw until they are merged counts for the run only.
+func (p *Power) Account(r *Result) {
+	if p.Watts == "" {
+		return
+	}
+	m, drawn, users := &r.Metrics, r.Drawn, map[int]float64{}
+	if drawn == (energy.Seconds{}) {
+		drawn = energy.Seconds{energy.Busy: int64(m.Allocated), energy.Idle: int64(max(m.Idle, 0))}
+	}
+	jobs := r.Outcome()
+	for i, o := range jobs {
+		if o.Start < 0 {
+			continue
+		}
+		if o.End < 0 {
+			o.End = m.Makespan
+		}
+		j := &r.Jobs[i]
+		j.KWh = p.watts[energy.Busy] * sinceStart(o) / 3.6e6
+		users[j.User] += j.KWh
+	}
+	m.Energy = outcome.NewEnergy(p.watts, drawn, m.HeldIdle, users)
+	if r.Drawn == (energy.Seconds{}) {
+		run := outcome.Run{Nodes: r.Nodes, Jobs: jobs}
+		m.Energy.ByPlan = run.OffByPlan(p.watts, m.Makespan, p.Shutdown, p.Boot)
+	}
 }
 
 // drawing counts the nodes in each state.
@@ -39,38 +89,6 @@ func drawing(c *slurmsim.Cluster) energy.Seconds {
 		energy.Busy: int64(busy[slurmctl.PowerOn]), energy.Idle: int64(all[slurmctl.PowerOn] - busy[slurmctl.PowerOn]),
 		energy.Boot: int64(all[slurmctl.PowerUp]), energy.Shutdown: int64(all[slurmctl.PowerDown]), energy.Off: int64(all[slurmctl.PoweredDown]),
 	}
-}
-
-// Account computes the energy of the run, its jobs, and its users. A job draws what a busy node does on every node that it
-// has, from its start. What its expanders draw until they are merged counts for the run only.
-func (r *Result) Account(w energy.Watts) {
-	m := &r.Metrics
-	drawn := r.Drawn
-	if drawn == (energy.Seconds{}) {
-		drawn = energy.Seconds{energy.Busy: int64(m.Allocated), energy.Idle: int64(max(m.Idle, 0))}
-	}
-	kwh := func(s energy.State, seconds float64) float64 { return w[s] * seconds / 3.6e6 }
-	e := &Energy{Watts: w.ByName(), KWh: w.KWh(drawn), HeldIdle: kwh(energy.Idle, m.HeldIdle)}
-	users := map[int]float64{}
-	for s, part := range []*float64{&e.Busy, &e.Idle, &e.Boot, &e.Shutdown, &e.Off} {
-		*part = kwh(energy.State(s), float64(drawn[s]))
-	}
-	for i, o := range r.Outcome() {
-		if o.Start < 0 {
-			continue
-		}
-		if o.End < 0 {
-			o.End = m.Makespan
-		}
-		j := &r.Jobs[i]
-		j.KWh = kwh(energy.Busy, sinceStart(o))
-		users[j.User] += j.KWh
-	}
-	for u, kwh := range users {
-		e.Users = append(e.Users, UserEnergy{u, kwh})
-	}
-	slices.SortFunc(e.Users, func(a, b UserEnergy) int { return cmp.Or(cmp.Compare(b.KWh, a.KWh), cmp.Compare(a.User, b.User)) })
-	m.Energy = e
 }
 
 // sinceStart returns the node-seconds that the job had from its start: without the time for which its nodes booted.
@@ -83,21 +101,4 @@ func sinceStart(j outcome.Job) (seconds float64) {
 		seconds += float64(s.Nodes) * float64(max(end-max(s.At, j.Start), 0))
 	}
 	return seconds
-}
-
-// mostUsersShown bounds the users in a table.
-const mostUsersShown = 10
-
-// table writes it for people.
-func (e *Energy) table(out io.Writer) error {
-	var shown []string
-	for _, u := range e.Users[:min(len(e.Users), mostUsersShown)] {
-		shown = append(shown, fmt.Sprintf("%d: %.2f", u.User, u.KWh))
-	}
-	if more := len(e.Users) - len(shown); more > 0 {
-		shown = append(shown, fmt.Sprintf("and %d more", more))
-	}
-	_, err := fmt.Fprintf(out, "kWh: %.2f: %.2f with jobs, %.2f idle (%.2f of it held), %.2f booting, %.2f shutting down, %.2f off\nkWh by user: %s\n",
-		e.KWh, e.Busy, e.Idle, e.HeldIdle, e.Boot, e.Shutdown, e.Off, strings.Join(shown, ", "))
-	return err
 }

@@ -3,7 +3,6 @@ package simulate_test
 import (
 	"bytes"
 	"math"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -16,6 +15,15 @@ import (
 )
 
 var watts = energy.Watts{energy.Busy: 360, energy.Idle: 180, energy.Boot: 400, energy.Shutdown: 180, energy.Off: 18}
+
+// account computes a run's energy by these watts.
+func account(t *testing.T, r *simulate.Result) {
+	t.Helper()
+	p := simulate.DefaultPower
+	p.Watts = "busy=360,idle=180,boot=400,off=18"
+	must.OK(t, p.Validate("--"))
+	p.Account(r)
+}
 
 func near(a, b float64) bool { return math.Abs(a-b) <= .002*max(a, b) }
 
@@ -34,18 +42,18 @@ func powered(t *testing.T, suspend time.Duration) simulate.Experiment {
 // TestEnergy: without power saving, a node is busy or idle.
 func TestEnergy(t *testing.T) {
 	r := outcome(t, powered(t, 0))
-	r.Account(watts)
+	account(t, r)
 	e := r.Metrics.Energy
 	all := 4*float64(r.Metrics.Makespan) - 1500
 	if !near(e.Busy, 1500*.36/3600) || !near(e.Idle, all*.18/3600) || e.Boot+e.Shutdown+e.Off+e.HeldIdle != 0 || !near(e.KWh, e.Busy+e.Idle) {
 		t.Errorf("%+v", e)
 	}
-	if want := []simulate.UserEnergy{{User: 1, KWh: r.Jobs[0].KWh}, {User: 2, KWh: r.Jobs[1].KWh}}; !slices.Equal(e.Users, want) || !near(want[0].KWh, .1) || !near(want[1].KWh, .05) {
-		t.Errorf("%+v, want %+v", e.Users, want)
+	if u, jobs := e.Users, r.Jobs; len(u) != 2 || u[0].User != 1 || u[1].User != 2 || u[0].KWh != jobs[0].KWh || u[1].KWh != jobs[1].KWh || !near(u[0].KWh, .1) || !near(u[1].KWh, .05) {
+		t.Errorf("users: %v, jobs: %v", u, jobs)
 	}
 	var out bytes.Buffer
 	must.OK(t, r.Table(&out, true))
-	for _, want := range []string{"KWH", "kWh: 0.", "0.00 off\n", "kWh by user: 1: 0.10, 2: 0.05\n"} {
+	for _, want := range []string{"KWH", "kWh: 0.", "0.00 off\n", "kWh by user: 1: 0.10, 2: 0.05\n", "kWh if a plan that knows all jobs switched idle nodes off: 0."} {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("no %q in:\n%s", want, out.String())
 		}
@@ -56,7 +64,7 @@ func TestEnergy(t *testing.T) {
 // not pay.
 func TestEnergyPowerSaving(t *testing.T) {
 	r := outcome(t, powered(t, 100*time.Second))
-	r.Account(watts)
+	account(t, r)
 	e := r.Metrics.Energy
 	seconds := 0.
 	for s, kwh := range []float64{e.Busy, e.Idle, e.Boot, e.Shutdown, e.Off} {
@@ -85,8 +93,8 @@ func TestEnergyResumed(t *testing.T) {
 	outcome(t, e)
 	e.Until, e.Left, e.Resume = 0, nil, left
 	resumed := outcome(t, e)
-	whole.Account(watts)
-	resumed.Account(watts)
+	account(t, whole)
+	account(t, resumed)
 	if got, want := resumed.Metrics.Energy.KWh, whole.Metrics.Energy.KWh; got != want {
 		t.Errorf("%v kWh, want %v", got, want)
 	}

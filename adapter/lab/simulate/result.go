@@ -1,6 +1,7 @@
 package simulate
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"strings"
@@ -68,7 +69,8 @@ type Metrics struct {
 	Polls      uint64 `json:"polls"`      // of Slurm, of three commands each
 	LeftOut    uint64 `json:"left_out"`   // polls skipped because nothing had changed
 
-	Energy *Energy `json:"energy,omitempty"` // if Account was called
+	Energy *outcome.Energy  `json:"energy,omitempty"` // if Account was called
+	Filled []outcome.Filled `json:"filled,omitempty"` // if Fill was called
 
 	Moved []int64 `json:"moved,omitempty"` // how much later growths on demand made waiting jobs, in seconds, ascending
 }
@@ -80,6 +82,12 @@ func (r *Result) Outcome() []outcome.Job {
 		jobs[i] = outcome.Job{ID: j.ID, Evolving: j.Evolving, User: j.User, Submit: j.Submit, Start: j.Start, End: j.End, Area: j.Area, Sizes: j.Sizes}
 	}
 	return jobs
+}
+
+// Fill computes how much of the idle time best-effort tasks of these lengths, in seconds, could use.
+func (r *Result) Fill(lengths []int64) {
+	run := outcome.Run{Nodes: r.Nodes, Jobs: r.Outcome()}
+	r.Metrics.Filled = run.Fill(r.Metrics.Makespan, lengths)
 }
 
 // measure computes the jobs' figures; allocated and held idle are node-seconds.
@@ -152,7 +160,11 @@ jobs changed their size %d times; fairness %.2f
 `, who, r.Nodes, len(r.Jobs), m.Started, m.Ended, m.Unfinished, m.Makespan, (time.Duration(m.Makespan)*time.Second).Hours()/24,
 		m.Wait.Mean, m.Turnaround.Mean, m.Slowdown.Mean, m.Utilisation, m.EffectiveUtilisation, m.Waste, m.Allocated, m.Idle, m.HeldIdle, m.Changes, m.Fairness)
 	if err == nil && m.Energy != nil {
-		err = m.Energy.table(out)
+		err = m.Energy.Table(out)
+	}
+	for _, f := range m.Filled {
+		_, more := fmt.Fprintf(out, "idle time for tasks of %v: %d would fit, in %.1f %% of it\n", time.Duration(f.Task)*time.Second, f.Tasks, f.Part)
+		err = errors.Join(err, more)
 	}
 	if err == nil && r.Sidecar {
 		_, err = fmt.Fprintf(out, "%d commands of the sidecar, %d polls of Slurm\n", m.Commands, m.Polls)

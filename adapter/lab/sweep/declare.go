@@ -21,15 +21,16 @@ import (
 
 // Sweep is a declared grid.
 type Sweep struct {
-	Traces     []Trace   `yaml:"traces"`
-	Shapes     []string  `yaml:"shapes"`     // how jobs evolve; default: steps
-	Shares     []float64 `yaml:"shares"`     // of jobs that evolve
-	Strategies []string  `yaml:"strategies"` // the sidecar's, and what else a site would use
-	Seeds      []uint64  `yaml:"seeds"`      // default: 1
-	Beside     string    `yaml:"beside"`     // with which the others are compared; default: slurm
-	Config     string    `yaml:"config"`     // the sidecar's configuration; default: its defaults
-	Scheduler  string    `yaml:"scheduler_parameters"`
-	Speedup    string    `yaml:"speedup"` // of moldable and malleable jobs; default: n times as fast on n nodes
+	Traces     []Trace        `yaml:"traces"`
+	Shapes     []string       `yaml:"shapes"`     // how jobs evolve; default: steps
+	Shares     []float64      `yaml:"shares"`     // of jobs that evolve
+	Strategies []string       `yaml:"strategies"` // the sidecar's, and what else a site would use
+	Seeds      []uint64       `yaml:"seeds"`      // default: 1
+	Beside     string         `yaml:"beside"`     // with which the others are compared; default: slurm
+	Config     string         `yaml:"config"`     // the sidecar's configuration; default: its defaults
+	Scheduler  string         `yaml:"scheduler_parameters"`
+	Power      simulate.Power `yaml:",inline"` // what nodes draw, and when they go off
+	Speedup    string         `yaml:"speedup"` // of moldable and malleable jobs; default: n times as fast on n nodes
 
 	speedup malleable.Speedup
 	digest  string // of all that a cell's outcome rests on
@@ -59,7 +60,7 @@ func Read(name string) (*Sweep, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Sweep{Shapes: []string{Steps}, Seeds: []uint64{1}, Beside: simulate.Slurm}
+	s := &Sweep{Shapes: []string{Steps}, Seeds: []uint64{1}, Beside: simulate.Slurm, Power: simulate.DefaultPower}
 	d := yaml.NewDecoder(bytes.NewReader(text))
 	d.KnownFields(true)
 	if err := d.Decode(s); errors.Is(err, io.EOF) {
@@ -104,6 +105,9 @@ func Read(name string) (*Sweep, error) {
 	if s.Speedup != "" {
 		fmt.Fprint(sum, "\n", s.Speedup)
 	}
+	if s.Power != simulate.DefaultPower {
+		fmt.Fprint(sum, "\n", s.Power)
+	}
 	s.digest = fmt.Sprintf("%x", sum.Sum(nil)[:6])
 	return s, nil
 }
@@ -136,6 +140,9 @@ func (s *Sweep) check() error {
 		if !slices.Contains(s.Shapes, "moldable") && !slices.Contains(s.Shapes, "malleable") {
 			return errors.New("speedup: is of moldable and malleable jobs; shapes has neither")
 		}
+	}
+	if err := s.Power.Validate(""); err != nil {
+		return err
 	}
 	for _, share := range s.Shares {
 		if !(share >= 0 && share <= 1) {

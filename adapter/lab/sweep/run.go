@@ -111,6 +111,7 @@ func (f *Folder) one(ctx context.Context, s *Sweep, c Cell) error {
 	if err != nil {
 		return err
 	}
+	s.Power.Account(r)
 	d := Done{Cell: c, Nodes: r.Nodes, LeftOut: left, Metrics: r.Metrics}
 	for _, j := range r.Jobs {
 		d.Jobs = append(d.Jobs, job{j.ID, j.Evolving, j.Start})
@@ -140,6 +141,7 @@ func (f *Folder) experiment(s *Sweep, c Cell) (e simulate.Experiment, left int, 
 	}
 	e.Config.Strategy = name
 	e.Cluster = slurmsim.Options{CPUs: 1, Accounting: true, PermitJobExpansion: true, Seed: c.Seed}
+	s.Power.Apply(&e)
 	if s.Scheduler != "" {
 		if err := e.Cluster.SetScheduler(s.Scheduler); err != nil {
 			return e, 0, err

@@ -36,6 +36,14 @@ var Figures = []Figure{
 	plain("held_idle_hours", func(d *Done) float64 { return d.Metrics.HeldIdle / 3600 }),
 	plain("changes", func(d *Done) float64 { return float64(d.Metrics.Changes) }),
 	plain("fairness", func(d *Done) float64 { return d.Metrics.Fairness }),
+	watts("kwh", func(e *outcome.Energy) float64 { return e.KWh }),
+	watts("kwh_held_idle", func(e *outcome.Energy) float64 { return e.HeldIdle }),
+	watts("kwh_by_plan", func(e *outcome.Energy) float64 {
+		if e.ByPlan == nil {
+			return math.NaN()
+		}
+		return e.ByPlan.KWh
+	}),
 	plain("unfinished", func(d *Done) float64 { return float64(d.Metrics.Unfinished) }),
 	ratio("makespan_ratio", func(d *Done) float64 { return float64(d.Metrics.Makespan) }),
 	ratio("wait_ratio", func(d *Done) float64 { return d.Metrics.Wait.Mean }),
@@ -52,6 +60,16 @@ var Figures = []Figure{
 
 func plain(name string, of func(*Done) float64) Figure {
 	return Figure{name, func(d, _ *Done, _ *outcome.Neighbours) float64 { return of(d) }}
+}
+
+// watts returns a figure of energy, if the watts are declared.
+func watts(name string, of func(*outcome.Energy) float64) Figure {
+	return plain(name, func(d *Done) float64 {
+		if d.Metrics.Energy == nil {
+			return math.NaN()
+		}
+		return of(d.Metrics.Energy)
+	})
 }
 
 func ratio(name string, of func(*Done) float64) Figure {
