@@ -20,6 +20,7 @@ const (
 	sys       = "/sys/devices/system"
 	keepLook  = 500 * time.Millisecond // how soon a keeper sees that another evosrun starts or ends
 	keepClose = 10 * time.Second       // how long after a change it looks each time for what has not moved
+	keepTries = 20                     // looks that fail in a row before a keeper gives up: its cores go to the others then
 	maxBefore = 64                     // earlier sets that a keeper remembers
 )
 
@@ -111,12 +112,16 @@ func Keep(p Place) error {
 		return err
 	}
 	k := keeper{Place: p, table: table{proc: "/proc", place: p}}
-	for {
+	for failed := 0; ; time.Sleep(keepLook) {
 		left, err := k.once(time.Now())
-		if left || err != nil {
+		if err == nil {
+			failed = 0
+		} else if failed++; failed == keepTries {
 			return err
 		}
-		time.Sleep(keepLook)
+		if left {
+			return nil
+		}
 	}
 }
 

@@ -134,8 +134,10 @@ func (t *table) marked(pid int) bool {
 // move has all threads of the step's processes use the wanted CPUs, and no others. A thread that the
 // program itself has put on some of them stays there.
 func (t *table) move(want set, before []set) {
-	for pid := range t.ours {
-		moveProcess(t.proc, pid, want, before)
+	for pid, start := range t.ours {
+		if (process{pid, start}).lives(t.proc) {
+			moveProcess(t.proc, pid, want, before)
+		}
 	}
 }
 

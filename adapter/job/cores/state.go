@@ -15,7 +15,7 @@ import (
 
 const (
 	maxState = 4 << 20 // bytes of the file
-	lockWait = 10 * time.Second
+	lockWait = time.Minute
 	lockLook = 10 * time.Millisecond
 )
 
@@ -151,11 +151,10 @@ func (f *file) write(s state) error {
 	if err != nil {
 		return err
 	}
-	if err := f.Truncate(0); err != nil {
+	if _, err := f.WriteAt(text, 0); err != nil {
 		return err
 	}
-	_, err = f.WriteAt(text, 0)
-	return err
+	return f.Truncate(int64(len(text)))
 }
 
 // Sweep removes the files in the user's folder that ended jobs left: Slurm kills what still runs.
