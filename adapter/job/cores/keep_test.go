@@ -121,25 +121,57 @@ func TestShare(t *testing.T) {
 	})
 }
 
+// Two tasks of a step have the same cores and one keeper, which stays until both have ended.
+func TestTwoTasks(t *testing.T) {
+	p := Place{t.TempDir(), "7", "1", "n1"}
+	a, b := startTask(t, p), startTask(t, p)
+	must.OK(t, a.join(t, p, 1))
+	first := keeperOf(t, p)
+	must.OK(t, b.join(t, p, 1))
+	if second := keeperOf(t, p); second != first {
+		t.Errorf("keepers %d and %d", first, second)
+	}
+	if x, y := uses(t, a.Process.Pid), uses(t, b.Process.Pid); !slices.Equal(x, y) {
+		t.Errorf("they use %s and %s", x, y)
+	}
+	a.end()
+	time.Sleep(3 * keepLook)
+	if second := keeperOf(t, p); second != first {
+		t.Errorf("with one task left, the keeper is %d, not %d", second, first)
+	}
+	b.end()
+	eventually(t, "the keeper has removed the file", func() bool {
+		_, err := os.Lstat(p.path())
+		return errors.Is(err, fs.ErrNotExist)
+	})
+}
+
+// keeperOf returns the process that keeps the only step of a file.
+func keeperOf(t *testing.T, p Place) int {
+	t.Helper()
+	f, err := lock(p.path())
+	must.OK(t, err)
+	defer f.Close()
+	s := f.read()
+	if len(s.Members) != 1 {
+		t.Fatalf("%d steps share the cores: %+v", len(s.Members), s)
+	}
+	return s.Members[0].Keeper.PID
+}
+
 // A keeper that is killed is noticed, and a later task of the step starts another one.
 func TestKilledKeeper(t *testing.T) {
 	p := Place{t.TempDir(), "7", "1", "n1"}
 	a := startTask(t, p)
 	must.OK(t, a.join(t, p, 1))
-	keeper := func() int {
-		f, err := lock(p.path())
-		must.OK(t, err)
-		defer f.Close()
-		return f.read().Members[0].Keeper.PID
-	}
-	first := keeper()
+	first := keeperOf(t, p)
 	must.OK(t, syscall.Kill(first, syscall.SIGKILL))
 	eventually(t, "the keeper has ended", func() bool {
 		s, err := readStat("/proc", first)
 		return err != nil || s.state == 'Z'
 	})
 	must.OK(t, a.join(t, p, 1))
-	if second := keeper(); second == first {
+	if second := keeperOf(t, p); second == first {
 		t.Errorf("keeper %d is dead", first)
 	}
 }
