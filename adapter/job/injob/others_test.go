@@ -44,9 +44,9 @@ func (s shared) Answer(ctx context.Context, id uint32, req api.AnswerRequest) (a
 }
 
 // beside starts a second follower of the job.
-func (f *fake) beside(t *testing.T, address string, args ...string) (end chan int) {
+func (f *fake) beside(t *testing.T, address string, args ...string) (end func() int) {
 	t.Helper()
-	end = make(chan int, 1)
+	done := make(chan int, 1)
 	f.mu.Lock()
 	has := f.has
 	f.mu.Unlock()
@@ -56,9 +56,18 @@ func (f *fake) beside(t *testing.T, address string, args ...string) (end chan in
 		if err != nil {
 			t.Error(err)
 		}
-		end <- status
+		done <- status
 	}()
-	return end
+	return func() int {
+		t.Helper()
+		select {
+		case status := <-done:
+			return status
+		case <-time.After(time.Minute):
+			t.Fatalf("the one beside it does not end; it printed\n%s", f.out.String())
+			return 0
+		}
+	}
 }
 
 // slowWorker takes its time to end.
@@ -88,7 +97,7 @@ func TestFollowTogether(t *testing.T) {
 	f.mu.Lock()
 	f.has = api.Allocation{Ready: true, Done: true, Job: 12, Step: 9, Steps: 9} // the last has as well
 	f.mu.Unlock()
-	if status := <-slow; status != 0 {
+	if status := slow(); status != 0 {
 		t.Errorf("status %d", status)
 	}
 	select {
@@ -123,7 +132,7 @@ func TestFollowTogetherOffer(t *testing.T) {
 	f.eventually("it is answered", func() bool { f.mu.Lock(); defer f.mu.Unlock(); return len(f.said) > 0 })
 	f.eventually("both run on one", func() bool { return f.on() == "n1 n1" })
 	must.OK(t, os.WriteFile(f.dir+"/over", nil, 0o600))
-	if status := <-slow; status != 0 {
+	if status := slow(); status != 0 {
 		t.Errorf("status %d", status)
 	}
 	signals <- syscall.SIGTERM
