@@ -1,0 +1,415 @@
+package bag
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+)
+
+const (
+	flushPause = 200 * time.Millisecond // records are written together
+	syncPause  = time.Second
+	fullPause  = 2 * time.Second // before a journal that could not be written is tried again
+	mostOwed   = 20_000          // records not written yet, with which no task is leased
+	mostSaid   = 20              // tasks whose failure is reported at once
+	atOnce     = 10              // seconds; a run from a checkpoint that fails within them could not read it
+
+	// SavedStatus is the exit status of a task that has written its checkpoint, because it was asked to.
+	SavedStatus = 99
+)
+
+// Options say how a bag is worked off.
+type Options struct {
+	Setup
+	Retries int
+	Say     func(format string, args ...any)
+}
+
+// Leader leases the tasks of a bag to workers. Its methods may be called from any goroutine.
+type Leader struct {
+	Options
+	journal *Journal
+	wake    chan struct{}
+	quit    chan struct{}
+	stopped sync.WaitGroup
+	over    chan struct{} // closed once nothing is left to do, or another leader has taken over
+	ending  sync.Once
+
+	mu      sync.Mutex
+	state   *State
+	members []*Member
+	owed    []entry
+	blocked error // why no task is leased
+	taken   bool
+	runs    int
+	said    int
+	took    []float64 // seconds of the latest checkpoints
+}
+
+// entry is a record to write, and the files to put in place before.
+type entry struct {
+	Record
+	files [][2]string // from, to; to "": removed
+}
+
+// Member is a worker on a node.
+type Member struct {
+	leader  *Leader
+	node    string
+	slots   int
+	pipe    *pipe
+	from    splitter
+	hello   bool
+	leaving bool
+	gone    bool
+	runs    map[int]string // by task
+}
+
+// Lead starts to work off the bag that Open has opened.
+func Lead(o Options, j *Journal, s *State) *Leader {
+	l := &Leader{Options: o, journal: j, state: s, wake: make(chan struct{}, 1), quit: make(chan struct{}), over: make(chan struct{})}
+	l.checkOver()
+	l.stopped.Go(l.write)
+	return l
+}
+
+// Over is closed once nothing is left to do.
+func (l *Leader) Over() <-chan struct{} { return l.over }
+
+// Join adds a worker on a node: lines for it are written to `to`. What it writes goes to the member.
+func (l *Leader) Join(node string, slots int, to io.WriteCloser) *Member {
+	slots = min(max(slots, 1), 4096)
+	m := &Member{leader: l, node: node, slots: slots, runs: map[int]string{}, pipe: newPipe(to, slots+16)}
+	m.from.do = m.heard
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.members = append(l.members, m)
+	return m
+}
+
+// Write takes what the worker writes.
+func (m *Member) Write(b []byte) (int, error) { return m.from.Write(b) }
+
+// heard takes a line from the worker.
+func (m *Member) heard(line []byte) {
+	var w fromWorker
+	if json.Unmarshal(line, &w) != nil {
+		return
+	}
+	l := m.leader
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	switch {
+	case m.gone:
+	case w.Hello && !m.hello:
+		m.hello = true
+		m.pipe.send(toWorker{Setup: &l.Setup})
+		l.count()
+	case w.Ended != nil && m.runs[w.Ended.Task] == w.Ended.Run && w.Ended.Run != "":
+		delete(m.runs, w.Ended.Task)
+		l.ended(*w.Ended)
+	}
+	l.lease()
+}
+
+// Drain has the worker end its tasks within the limit, and take no more.
+func (m *Member) Drain(limit time.Duration) {
+	m.leader.mu.Lock()
+	defer m.leader.mu.Unlock()
+	m.leaving = true
+	s := limit.Seconds()
+	m.pipe.send(toWorker{Drain: &s})
+	m.leader.count()
+}
+
+// Leave removes a worker that has ended. What it ran runs again.
+func (m *Member) Leave() {
+	l := m.leader
+	m.pipe.close()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if m.gone {
+		return
+	}
+	m.gone = true
+	l.members = slices.DeleteFunc(l.members, func(o *Member) bool { return o == m })
+	var tasks []int
+	for i := range m.runs {
+		tasks = append(tasks, i)
+	}
+	slices.Sort(tasks)
+	for _, i := range tasks {
+		r := Record{Kind: Back, Task: i, Saved: l.Keep.Kind != KeepNone && l.kept(l.state.ID(i))}
+		if !m.leaving {
+			if r.Kind = l.state.Loss(i); r.Kind == Fail {
+				r.Why = fmt.Sprintf("its worker was lost %d times", mostLosses+1)
+			}
+		}
+		l.put(r, m.runs[i])
+	}
+	if m.hello {
+		l.count()
+	}
+	l.lease()
+	l.checkOver()
+}
+
+// ended decides what becomes of a task whose run has ended.
+func (l *Leader) ended(e over) {
+	r := Record{Task: e.Task, Status: e.Status, Signal: e.Signal, Seconds: e.Seconds, Why: e.Why, Saved: e.Saved}
+	switch {
+	case e.Status == 0 && e.Signal == 0 && e.Why == "" && !(e.Asked && e.Saved && l.Keep.Command != nil):
+		r.Kind, r.Saved = Done, false
+	case e.Asked || e.Full || l.blocked != nil:
+		r.Kind = Back
+	default:
+		r.Kind = l.state.Failure(e.Task, l.Retries, e.Seconds < atOnce)
+		r.Saved = r.Kind == Retry && e.Saved
+	}
+	if e.Asked && e.Saved {
+		l.took = append(l.took[max(0, len(l.took)-999):], e.Took)
+	}
+	if e.Full && l.blocked == nil {
+		l.block(errors.New("the disk is full"))
+	}
+	l.put(r, e.Run)
+	l.checkOver()
+}
+
+// put applies a record, and has it written.
+func (l *Leader) put(r Record, run string) {
+	r.At = seconds(time.Now())
+	if !l.state.Apply(r) {
+		return
+	}
+	id := l.state.ID(r.Task)
+	e := entry{Record: r}
+	if r.Kind != Run && r.Kind != Slots {
+		for _, file := range l.outputs(id) {
+			from, to := file+"."+run, ""
+			switch {
+			case r.Kind == Done || r.Kind == Fail:
+				to = file
+			case r.Saved:
+				to = file + partSuffix
+			}
+			e.files = append(e.files, [2]string{from, to})
+		}
+		if l.Keep.Kind != KeepNone && (r.Kind == Done || r.Kind == Void) {
+			e.files = append(e.files, [2]string{l.saved(id), ""})
+		}
+	}
+	l.report(r, id)
+	l.owed = append(l.owed, e)
+	l.poke()
+}
+
+// report reports failures, but not thousands of them.
+func (l *Leader) report(r Record, id int) {
+	if r.Kind != Fail && r.Kind != Void {
+		return
+	}
+	switch l.said++; {
+	case l.said == mostSaid+1:
+		l.Say("more tasks fail; see evosctl tasks --failed %s", l.Dir)
+	case l.said > mostSaid:
+	case r.Kind == Void:
+		l.Say("task %d could not go on from its checkpoint (%s): it starts from its beginning", id, reason(r.Status, r.Signal, r.Why))
+	default:
+		l.Say("task %d failed: %s", id, reason(r.Status, r.Signal, r.Why))
+	}
+}
+
+// reason says in words how a run ended.
+func reason(status, signal int, why string) string {
+	switch {
+	case why != "":
+		return why
+	case signal != 0:
+		return "signal " + strconv.Itoa(signal) + " (" + syscall.Signal(signal).String() + ")"
+	}
+	return "exit status " + strconv.Itoa(status)
+}
+
+// count records how many tasks may run at once.
+func (l *Leader) count() {
+	slots := 0
+	for _, m := range l.members {
+		if m.hello && !m.leaving {
+			slots += m.slots
+		}
+	}
+	if slots != l.state.Slots {
+		l.put(Record{Kind: Slots, Slots: slots}, "")
+	}
+}
+
+// lease gives tasks to workers that can take more.
+func (l *Leader) lease() {
+	for _, m := range l.members {
+		for m.hello && !m.leaving && len(m.runs) < m.slots && l.blocked == nil && !l.taken && len(l.owed) < mostOwed {
+			i, ok := l.state.Peek()
+			if !ok {
+				return
+			}
+			l.runs++
+			run := fmt.Sprintf("%d-%d", l.journal.epoch, l.runs)
+			o := order{Task: i, ID: l.state.ID(i), Run: run, Text: l.state.Text(i), Saved: l.state.Saved(i)}
+			l.put(Record{Kind: Run, Task: i, Node: m.node}, run)
+			m.runs[i] = run
+			m.pipe.send(toWorker{Run: &o})
+		}
+	}
+}
+
+func (l *Leader) checkOver() {
+	if l.taken || l.state.Over() {
+		l.ending.Do(func() { close(l.over) })
+	}
+}
+
+func (l *Leader) block(err error) {
+	l.blocked = err
+	l.Say("%v: no task is started until the journal in %s can be written", err, l.Dir)
+}
+
+// GraceTaken returns how long nearly all checkpoints took, or false if none was made.
+func (l *Leader) GraceTaken() (time.Duration, bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if len(l.took) == 0 {
+		return 0, false
+	}
+	all := slices.Sorted(slices.Values(l.took))
+	return duration(all[(len(all)*95)/100]), true
+}
+
+func (l *Leader) poke() {
+	select {
+	case l.wake <- struct{}{}:
+	default:
+	}
+}
+
+// write writes what is owed until the leader is closed.
+func (l *Leader) write() {
+	var synced time.Time
+	dirty := false
+	for {
+		wait := flushPause
+		if l.flush() {
+			dirty = true
+		}
+		if dirty && time.Since(synced) >= syncPause {
+			dirty, synced = l.journal.Sync() != nil, time.Now()
+		}
+		l.mu.Lock()
+		owed, blocked := len(l.owed), l.blocked != nil
+		l.mu.Unlock()
+		if blocked {
+			wait = fullPause
+		}
+		select {
+		case <-l.quit:
+			return
+		case <-time.After(wait):
+		}
+		if owed == 0 && !dirty {
+			select {
+			case <-l.wake:
+			case <-l.quit:
+				return
+			}
+		}
+	}
+}
+
+// flush writes what is owed, and reports whether there was something.
+func (l *Leader) flush() bool {
+	l.mu.Lock()
+	owed, taken := slices.Clone(l.owed), l.taken
+	l.mu.Unlock()
+	if len(owed) == 0 || taken {
+		return false
+	}
+	records := make([]Record, len(owed))
+	for i, e := range owed {
+		records[i] = e.Record
+		for _, f := range e.files {
+			place(f[0], f[1])
+		}
+	}
+	err := l.journal.Append(records)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	switch {
+	case errors.Is(err, ErrTaken):
+		l.taken = true
+		l.Say("%v: this one ends", err)
+		l.checkOver()
+		return false
+	case err != nil:
+		if l.blocked == nil {
+			l.block(err)
+		}
+		return false
+	}
+	l.owed = l.owed[len(owed):]
+	if l.blocked != nil {
+		l.Say("the journal can be written again")
+		l.blocked = nil
+	}
+	l.lease()
+	return true
+}
+
+// place puts a file where it belongs, if there is one.
+func place(from, to string) {
+	if to == "" {
+		_ = os.RemoveAll(from) // what is left of it only takes room
+		return
+	}
+	if info, err := os.Lstat(from); err == nil && info.Size() == 0 {
+		_ = os.Remove(from)
+		_ = os.Remove(to) // of an earlier run
+		return
+	}
+	_ = os.Rename(from, to)
+}
+
+// Close writes what is owed, and returns how the bag stands.
+func (l *Leader) Close() (Summary, error) {
+	close(l.quit)
+	l.stopped.Wait()
+	l.flush()
+	err := errors.Join(l.journal.Sync(), l.journal.Close())
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	switch {
+	case l.taken:
+		err = ErrTaken
+	case len(l.owed) > 0:
+		err = fmt.Errorf("the ends of %d runs could not be written: %w", len(l.owed), errors.Join(l.blocked, err))
+	}
+	return l.state.Summary(time.Now()), err
+}
+
+// String returns the summary in one line.
+func (s Summary) String() string {
+	parts := []string{fmt.Sprintf("%d of %d tasks done", s.Done, s.Tasks)}
+	if s.Failed > 0 {
+		parts = append(parts, fmt.Sprintf("%d failed", s.Failed))
+	}
+	if left := s.Running + s.Waiting; left > 0 {
+		parts = append(parts, fmt.Sprintf("%d left", left))
+	}
+	return strings.Join(parts, ", ")
+}
