@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/evoslurm/evoslurm/adapter/internal/schematest"
+	"github.com/evoslurm/evoslurm/adapter/job/bag"
 )
 
 var rewriteSchema = flag.Bool("schema", false, "rewrite docs/schema/v1.json")
@@ -41,6 +42,7 @@ func TestSchema(t *testing.T) {
 	offer["names"] = map[string]any{"description": "Of node_list.", "type": []string{"array", "null"}, "items": map[string]any{"type": "string"}}
 	defs["evosctl wait-event"] = map[string]any{"type": "object", "properties": offer}
 	defs["evosctl doctor --json"] = doctor
+	defs["evosctl tasks --json"] = schemaOf(reflect.TypeFor[bag.Summary](), defs)
 	defs["evosctl drain --json"], defs["evosctl resume --json"] = map[string]any{"$ref": "#/$defs/Drain"}, map[string]any{"$ref": "#/$defs/Status"}
 	defs["evosctl release-all --json"] = releaseAll
 	peek := maps.Clone(defs["Coming"].(map[string]any)["properties"].(map[string]any))

@@ -46,8 +46,8 @@ type taskRun struct {
 }
 
 // Work is a worker: it runs what the leader writes to in, until that ends, or until the leader wants the node and the tasks
-// have ended. A signal says that Slurm ends the step. It returns the exit status.
-func Work(in io.Reader, out, errs io.Writer, signals <-chan os.Signal) int {
+// have ended. A signal says that Slurm ends the step.
+func Work(in io.Reader, out, errs io.Writer, signals <-chan os.Signal) {
 	w := &worker{out: out, errs: errs, runs: map[*taskRun]bool{}, idle: make(chan struct{}, 1)}
 	w.tell(fromWorker{Hello: true})
 	orders := make(chan toWorker)
@@ -68,7 +68,7 @@ func Work(in io.Reader, out, errs io.Writer, signals <-chan os.Signal) int {
 			if !ok { // the leader has ended: another one will run the tasks again
 				w.drain(0)
 				w.wait()
-				return 0
+				return
 			}
 			w.obey(m)
 		case <-signals:
@@ -79,7 +79,7 @@ func Work(in io.Reader, out, errs io.Writer, signals <-chan os.Signal) int {
 		over := w.leave != nil && len(w.runs) == 0
 		w.mu.Unlock()
 		if over {
-			return 0
+			return
 		}
 	}
 }

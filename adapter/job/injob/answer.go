@@ -40,7 +40,7 @@ func (f *follower) answer(o api.Offer) {
 		f.say("offer %d names no nodes that it could be about", o.ID)
 		return
 	}
-	limit, deadline := f.drainTime, time.Time{}
+	limit, deadline := f.drainLimit(), time.Time{}
 	if o.Mandatory {
 		deadline = time.Now().Add(time.Duration(o.Seconds) * time.Second) // by this machine's clock
 	}

@@ -68,7 +68,7 @@ func (f *follower) drainNodes(nodes []string, limit time.Duration, done func()) 
 
 // limit returns how long draining may take before a deadline, when the nodes must be given back.
 func (f *follower) limit(deadline time.Time) time.Duration {
-	return min(f.drainTime, max(time.Until(deadline)-lastWords-killTime, 0))
+	return min(f.drainLimit(), max(time.Until(deadline)-lastWords-killTime, 0))
 }
 
 // stay takes back that nodes leave: they have left, or have not.
@@ -114,6 +114,7 @@ func (d *draining) has() bool {
 // time is over for good.
 func (f *follower) drainAll(procs []*draining, limit time.Duration) {
 	deadline := time.Now().Add(limit)
+	f.drainMembers(procs, limit)
 	if f.drain != "" {
 		f.runDrains(procs, limit)
 		if time.Until(deadline) < lastWords {
@@ -206,7 +207,7 @@ func (f *follower) signalSteps(procs []*draining) error {
 	var jobs []slurmctl.JobID
 	wanted := map[string]*draining{}
 	for _, d := range procs {
-		if !d.has() && d.wantsSignal(time.Now()) {
+		if !d.has() && d.member == nil && d.wantsSignal(time.Now()) {
 			wanted[d.node] = d
 			if id := slurmctl.JobID(d.part); !slices.Contains(jobs, id) {
 				jobs = append(jobs, id)

@@ -17,6 +17,7 @@ import (
 
 	"github.com/evoslurm/evoslurm/adapter/api"
 	"github.com/evoslurm/evoslurm/adapter/internal/drivemode"
+	"github.com/evoslurm/evoslurm/adapter/job/bag"
 	"github.com/evoslurm/evoslurm/adapter/job/request"
 	"github.com/evoslurm/evoslurm/slurmctl"
 )
@@ -86,6 +87,7 @@ type follower struct {
 	over      bool
 
 	hooks chan []string // environments of --on-nodes
+	crew  *crew         // works a bag off; nil without --tasks
 }
 
 // instance is the command on one node.
@@ -94,6 +96,8 @@ type instance struct {
 	part     uint32
 	number   int
 	proc     *process      // nil: it does not run
+	member   *bag.Member   // of a crew, with its input
+	input    *os.File      //
 	exited   chan struct{} // closed when it does not any more
 	started  time.Time
 	failures int // one after the other
@@ -120,6 +124,9 @@ func (c Command) Follow(ctx context.Context, sidecar Sidecar, address string, sl
 	if err := f.prepare(); err != nil {
 		return 1, err
 	}
+	if f.crew != nil && f.crew.isOver() {
+		return f.closeBag(), nil
+	}
 	ctx, cancel := context.WithCancel(ctx)
 	f.ctx = ctx
 	leave := f.beMet()
@@ -132,6 +139,12 @@ func (c Command) Follow(ctx context.Context, sidecar Sidecar, address string, sl
 		go f.answerOffers()
 	}
 	f.learn(c.Allocation)
+	if f.crew != nil {
+		go func() {
+			<-f.crew.Over()
+			f.post(func() { f.finish(0) })
+		}()
+	}
 	go func() {
 		f.hook(f.hooksFor(c.Allocation, 0).Undone().Begun(ctx, c.Allocation, nil))
 	}()
@@ -143,6 +156,9 @@ func (c Command) Follow(ctx context.Context, sidecar Sidecar, address string, sl
 		case s := <-signals:
 			f.signalled(s)
 		}
+	}
+	if f.crew != nil {
+		return f.closeBag(), nil
 	}
 	return f.status, nil
 }
@@ -180,6 +196,11 @@ func (f *follower) prepare() (err error) {
 		base = name
 	}
 	f.name = fmt.Sprintf("%.40s@%s", strings.TrimLeft(strings.Join(strings.Fields(base), "_"), "-"), f.id)
+	if f.args.has("tasks") {
+		f.restart = restartAlways
+		f.crew, err = f.makeCrew()
+		return err
+	}
 	f.io, err = f.redirections(f.args, nil)
 	f.io.append = !f.args.has("open-mode") && f.args.has("output", "error")
 	return err
@@ -269,9 +290,17 @@ func (f *follower) number() int {
 
 // srun returns the srun that runs a command on an instance's node.
 func (f *follower) srun(i *instance, tasks int, given srunArgs) run {
-	args := given.without(append([]string{"component", "jobid", "job-name", "exclude", "ntasks-per-node", "kill-on-bad-exit"}, followOwn...)...)
-	args = append(args, "--jobid="+strconv.FormatUint(uint64(i.part), 10), "--nodes=1", "--ntasks="+strconv.Itoa(tasks), "--nodelist="+i.node,
-		"--overlap", "--input=none", "--job-name="+f.name)
+	own := append([]string{"component", "jobid", "job-name", "exclude", "ntasks-per-node", "kill-on-bad-exit"}, followOwn...)
+	stdin := []string{"--input=none"}
+	if f.crew != nil {
+		own, stdin = append(append(own, bagOwn...), inWorkers...), nil
+		if !given.has("cpu-bind") {
+			stdin = []string{"--cpu-bind=none"} // the tasks share all CPUs of the node
+		}
+	}
+	args := append(given.without(own...), "--jobid="+strconv.FormatUint(uint64(i.part), 10), "--nodes=1", "--ntasks="+strconv.Itoa(tasks), "--nodelist="+i.node,
+		"--overlap", "--job-name="+f.name)
+	args = append(args, stdin...)
 	if killOnBadExit(f.args, f.getenv) {
 		args = append(args, "--kill-on-bad-exit=1")
 	}
@@ -295,14 +324,31 @@ func (f *follower) srun(i *instance, tasks int, given srunArgs) run {
 // start starts the command on a node.
 func (f *follower) start(i *instance) {
 	f.instances[i.node] = i
-	proc := f.process(f.Srun, f.srun(i, f.perNode, f.args), together{label: labelled(f.args, f.getenv)})
+	proc, err := f.launch(i)
+	if err != nil {
+		f.say("%v", err)
+		f.again(i)
+		return
+	}
 	exited := make(chan struct{})
 	i.proc, i.exited, i.started, i.phase = proc, exited, time.Now(), runs
 	go func() {
 		status := proc.runToEnd(context.WithoutCancel(f.ctx))
+		if i.member != nil {
+			i.member.Leave()
+			i.input.Close()
+		}
 		close(exited)
 		f.post(func() { f.exited(i, status) })
 	}()
+}
+
+// launch prepares the srun of an instance.
+func (f *follower) launch(i *instance) (*process, error) {
+	if f.crew != nil {
+		return f.join(i)
+	}
+	return f.process(f.Srun, f.srun(i, f.perNode, f.args), together{label: labelled(f.args, f.getenv)}), nil
 }
 
 // exited is called when an instance has.
@@ -392,7 +438,7 @@ func (f *follower) finish(status int) {
 		return
 	}
 	f.finishing = true
-	f.drainNodes(f.nodes(), f.drainTime, func() { f.over = true })
+	f.drainNodes(f.nodes(), f.drainLimit(), func() { f.over = true })
 }
 
 func (f *follower) nodes() []string {
@@ -507,7 +553,7 @@ func (f *follower) due() (time.Time, bool) {
 
 // lead returns how long before its end a step is begun to end: half of a short one at most.
 func (f *follower) lead(end time.Time) time.Duration {
-	return min(f.drainTime, max(end.Sub(f.began)/2, 0))
+	return min(f.drainLimit(), max(end.Sub(f.began)/2, 0))
 }
 
 // endStep ends the step if it is still due according to the sidecar; if the sidecar is away, once
@@ -539,7 +585,7 @@ func (f *follower) endStep() {
 			if a.Coming == nil {
 				going, req = f.nodes(), meetRequest{All: true}
 			}
-			f.drainEverywhere(going, f.drainTime, req, func(others *Meeting) { f.next(a, leaving, going, others, unlock) })
+			f.drainEverywhere(going, f.drainLimit(), req, func(others *Meeting) { f.next(a, leaving, going, others, unlock) })
 		})
 	}()
 }
@@ -685,7 +731,7 @@ func (f *follower) meet(conn net.Conn) {
 		return
 	}
 	send := func(text string) { _, _ = conn.Write([]byte(text + "\n")) }
-	limit := f.drainTime
+	limit := f.drainLimit()
 	if req.By > 0 {
 		limit = f.limit(time.Now().Add(time.Duration(req.By * float64(time.Second))))
 	}

@@ -28,7 +28,8 @@ while [ "$1" != /bin/sh ]; do shift; done
 case $name in *-drain) ;; *) echo $node >>$STEPS/launched;; esac
 while [ -e $STEPS/slow-$node ]; do : >$STEPS/starting-$node; sleep 0.05; done
 export SLURMD_NODENAME=$node SLURM_JOB_ID=$job SLURM_PROCID=0
-"$@" &
+exec 3<&0
+"$@" <&3 3<&- &
 pid=$!
 trap 'kill -9 $pid' TERM
 echo "$job.$pid $node $name" > $STEPS/$pid.tmp; mv $STEPS/$pid.tmp $STEPS/$pid.step

@@ -1,6 +1,7 @@
 package injob
 
 import (
+	"errors"
 	"fmt"
 	"os/exec"
 	"path/filepath"
@@ -35,6 +36,7 @@ type followOptions struct {
 	script       bool // the script ends the steps, not the follower
 	drain        string
 	drainTime    time.Duration
+	drainAuto    bool // drainTime until it is learned from checkpoints
 	drainSignal  string
 	onNodes      string
 	accept       string
@@ -92,13 +94,12 @@ func parseFollow(s srunArgs) (f followOptions, err error) {
 	f.onNodes, _ = s.last("on-nodes")
 	f.exclude, _ = s.last("exclude")
 	f.component, _ = s.last("component")
-	if value, given := s.last("drain-time"); given {
-		if f.drainTime, err = time.ParseDuration(value); err != nil {
-			var seconds int64
-			seconds, err = planner.ParseDuration(value)
-			f.drainTime = time.Duration(seconds) * time.Second
-		}
-		if err != nil || f.drainTime < 0 {
+	switch value, given := s.last("drain-time"); {
+	case !given:
+	case value == "auto" && s.has("tasks"):
+		f.drainAuto = true
+	default:
+		if f.drainTime, err = parseTime(value); err != nil {
 			return f, fmt.Errorf("--drain-time=%s: want a length of time such as 30s or 2m", value)
 		}
 	}
@@ -133,6 +134,20 @@ func parseFollow(s srunArgs) (f followOptions, err error) {
 		}
 	}
 	return f, nil
+}
+
+// parseTime reads a length of time, as Go or Slurm writes it.
+func parseTime(text string) (time.Duration, error) {
+	d, err := time.ParseDuration(text)
+	if err != nil {
+		var seconds int64
+		seconds, err = planner.ParseDuration(text)
+		d = time.Duration(seconds) * time.Second
+	}
+	if err == nil && d < 0 {
+		err = errors.New("it is negative")
+	}
+	return d, err
 }
 
 func firstWord(command string) string {

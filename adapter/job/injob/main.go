@@ -70,6 +70,37 @@ have drained. --exclude keeps nodes free, --ntasks-per-node starts several tasks
 node, and -K ends all instances when one has failed for good. Instances find EVO_RANK
 (the lowest free number), EVO_NODE, EVO_JOB_ID and EVO_PART_ID.
 
+With --tasks, evosrun works off a bag of tasks on the nodes, as they come and go: a worker
+on each node runs the command once for each task, several at once. {} in the command's
+words is the task, which no shell reads; without {}, it is the last argument.
+
+  evosrun --tasks=FILE|FIRST-LAST[:STEP] [srun options] [options] -- command [arguments]
+
+  --tasks=FILE|1-30000     the tasks: lines of a file (empty ones do not count), or numbers;
+                           at most 1,000,000 tasks and 64 MiB
+  --bag=DIR                folder of the bag (evobag-JOBID). It has the journal: started again
+                           with the same folder, also in another job, evosrun goes on
+  --retries=0              how often a task that fails is repeated
+  --ntasks-per-node=K      tasks of a node at once (the job's --ntasks-per-node, else the
+                           node's CPUs divided by --cpus-per-task)
+  --output=FILE            output of a task, with %a for its ID and %j for the job (DIR/out/%a);
+                           --error=FILE: errors of a task (with the output)
+  --checkpoint=none        how tasks are checkpointed: none, demand (when their node is wanted),
+                           periodic:20m, or dmtcp (on demand, by DMTCP)
+  --checkpoint-signal=TERM signal that asks a task for its checkpoint
+  --checkpoint-cmd=CMD     command that makes it, instead: {} is the task, {pid} its process,
+                           {dir} where the checkpoint belongs ($EVO_CHECKPOINT)
+  --restart-cmd=CMD        command that goes on from a checkpoint (the task's own command)
+  --drain-time=auto        learn it from what checkpoints take (from 30s on)
+
+A task finds EVO_TASK, EVO_TASK_ID, EVO_NODE and EVO_JOB_ID, and with --checkpoint also
+EVO_CHECKPOINT, and EVO_RESTART=1 if it goes on. Exit status 99 says, after the signal: the
+checkpoint is made, run me again. On a node that is wanted, tasks that have not ended by the
+drain time are killed, and run again elsewhere, those with a checkpoint first. --on-nodes,
+--accept and --exclude are as above. evosctl tasks shows how the bag stands.
+
+Exit status with --tasks: 0 if all tasks are done, 1 if some failed, 75 if some are left.
+
 --jobid=ID names the evolving job (not needed inside the job).
 The configuration file is $EVOSLURM_CONFIG, else /etc/evoslurm/evoslurm.yaml.
 `
@@ -80,6 +111,9 @@ func runUsage(program string) string {
        ` + program + ` --follow[=steps|script] [--drain=CMD] [--drain-signal=SIGNAL] [--drain-time=TIME]
          [--on-nodes=CMD] [--accept=all|shrink|none] [--restart=never|on-failure|always]
          [--restart-limit=N] [srun options] command [arguments]
+       ` + program + ` --tasks=FILE|FIRST-LAST[:STEP] [--bag=DIR] [--retries=N] [--checkpoint=none|demand|periodic:TIME|dmtcp]
+         [--checkpoint-signal=SIGNAL] [--checkpoint-cmd=CMD] [--restart-cmd=CMD] [--output=FILE] [--error=FILE]
+         [--drain-time=TIME|auto] [--on-nodes=CMD] [--accept=all|shrink|none] [srun options] command [arguments]
        ` + program + ` {-h|--help} | {-V|--version} | --usage
 `
 }
@@ -91,7 +125,7 @@ func Main(program, version string, args []string) int {
 		fmt.Fprintf(os.Stderr, "%s: %v\n", program, err)
 		return 1
 	}
-	if help := coresHelper(args); help != nil {
+	if help := helper(args); help != nil {
 		return statusOf(0, help(), fail)
 	}
 	parsed, err := parseSrun(args)
@@ -140,7 +174,7 @@ func Main(program, version string, args []string) int {
 		syscall.SIGUSR1, syscall.SIGUSR2, syscall.SIGALRM, syscall.SIGCONT)
 	c := Command{Allocation: a, Args: args, Environ: os.Environ(), Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr}
 	var status int
-	if parsed.has("follow") {
+	if parsed.has("follow", "tasks") {
 		slurm := &slurmctl.Client{}
 		SeeOwnTask(slurm, os.Getenv)
 		status, err = c.Follow(context.Background(), client, client.Address(), slurm, signals)
@@ -153,13 +187,26 @@ func Main(program, version string, args []string) int {
 
 // checkOwn refuses what can be seen to be wrong in the options that srun does not have.
 func checkOwn(args srunArgs) error {
+	for _, name := range bagOwn {
+		if args.has(name) && !args.has("tasks") {
+			return fmt.Errorf("--%s is for --tasks", name)
+		}
+	}
 	for _, name := range followOwn {
-		if args.has(name) && !args.has("follow") {
+		if args.has(name) && !args.has("follow", "tasks") {
 			return fmt.Errorf("--%s is for --follow", name)
 		}
 	}
 	_, err := Command{}.sharing(args)
 	return err
+}
+
+// helper returns what an evosrun that serves another one does, or nil if it is not one.
+func helper(args []string) func() error {
+	if len(args) == 1 && args[0] == workerFlag {
+		return work
+	}
+	return coresHelper(args)
 }
 
 // statusOf returns an exit status, or what fail returns for an error.

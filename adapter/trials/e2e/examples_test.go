@@ -141,8 +141,11 @@ func bagged(s *site, run exampleRun, out []string) {
 	for i := range 200 {
 		sum += i * i
 	}
-	if got, want := last(out), fmt.Sprintf("200 done, 0 left, sum %d, on ", sum); !strings.HasPrefix(got, want) {
+	if got, want := last(out), fmt.Sprintf("200 done, sum %d, on ", sum); !strings.HasPrefix(got, want) {
 		s.t.Errorf("%s: %q, want %q", run, got, want)
+	}
+	if !slices.Contains(out, "200 tasks: 200 done, 0 running, 0 waiting, 0 failed") {
+		s.t.Errorf("%s printed\n%s", run, strings.Join(out, "\n"))
 	}
 }
 

@@ -146,6 +146,7 @@ var users = map[string]string{
 // ofUsers are the commands of these pages that something else tries.
 var ofUsers = map[string]string{
 	"evosctl next": "TestEvolvePages", "evosrun …": "TestEvolvePages", "evosrun --follow -- ./worker": "TestFollow", "evosrun --follow -- worker": "TestFollow", "evosrun --follow": "TestFollow",
+	"evosrun --tasks=FILE": "TestBag", "evosrun --tasks": "TestBag", "evosctl tasks": "TestBag", "evosctl tasks --failed": "TestBag",
 	"evosrun --follow=script … &": "TestFollow", "evosctl accept --until=TIME K": "TestPromise", "evosbatch --on-grow=CMD --on-shrink=CMD": "TestEvolvePages", "evosctl … --json": "TestProtocol", "make examples": "itself", "make try-docs": "itself",
 }
 

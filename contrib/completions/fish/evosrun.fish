@@ -10,6 +10,13 @@ complete -c evosrun -l drain-time -x -d 'For draining'
 complete -c evosrun -l on-nodes -x -d 'Run here when the nodes have changed'
 complete -c evosrun -l restart -xa 'never on-failure always' -d 'An instance that has ended'
 complete -c evosrun -l restart-limit -x -d 'Restarts in a row'
+complete -c evosrun -l tasks -r -d 'A bag of tasks: lines of a file, or numbers'
+complete -c evosrun -l bag -xa '(__fish_complete_directories)' -d 'Folder of the bag'
+complete -c evosrun -l retries -x -d 'Of a task that fails'
+complete -c evosrun -l checkpoint -xa 'none demand periodic: dmtcp' -d 'Of tasks'
+complete -c evosrun -l checkpoint-signal -xa 'HUP INT QUIT TERM USR1 USR2' -d 'That asks a task for a checkpoint'
+complete -c evosrun -l checkpoint-cmd -x -d 'That makes a checkpoint'
+complete -c evosrun -l restart-cmd -x -d 'That goes on from a checkpoint'
 complete -c evosrun -l jobid -x -d 'The evolving job'
 complete -c evosrun -s h -l help -d Help
 complete -c evosrun -l usage -d Help
