@@ -87,7 +87,7 @@ would be if a plan that knows all jobs switched idle nodes off. With
 --beside, only "slurm" does so. Watts of these states are boot=, shutdown=, and off=.
 
 --fill=10m,45m shows how many best-effort tasks of these durations would fit between the jobs, and how much of the idle
-time they would use: a bound for tasks that nothing interrupts, on one node each.
+time they would use, and of that on held nodes: a bound for tasks that nothing interrupts, on one node each.
 
 --report=FILE.html writes one HTML report with text, tables and charts (see evosim report).
 

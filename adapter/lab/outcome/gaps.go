@@ -69,24 +69,38 @@ type Filled struct {
 	Task  int64   `json:"task"`  // seconds that a task runs on a node
 	Tasks int64   `json:"tasks"` // that fit
 	Part  float64 `json:"part"`  // percent of the idle node-seconds
+	Held  float64 `json:"held"`  // percent of the node-seconds that holds kept idle
 }
 
-// Fill returns how many tasks of each length fit, whole, between the jobs of a run up to second end. It is a bound for best-effort
-// work that knows all gaps, and is never interrupted.
-func (r *Run) Fill(end int64, lengths []int64) (all []Filled) {
-	gaps, idle := Gaps(r.Nodes, end, r.Uses(end)), 0.
-	for _, g := range gaps {
-		idle += float64(g.Length) * float64(g.Nodes)
-	}
+// Fill returns how many tasks of each length fit, whole, between the jobs of a run up to second end, and on nodes while holds kept them
+// idle. It is a bound for best-effort work that knows all gaps, and is never interrupted.
+func (r *Run) Fill(end int64, held []Use, lengths []int64) (all []Filled) {
+	idle, kept := Gaps(r.Nodes, end, r.Uses(end)), Gaps(r.Nodes, end, others(r.Nodes, end, held))
 	for _, length := range lengths {
 		f := Filled{Task: length}
-		for _, g := range gaps {
-			f.Tasks += g.Length / length * int64(g.Nodes)
-		}
-		if idle > 0 {
-			f.Part = 100 * float64(f.Tasks) * float64(length) / idle
-		}
+		f.Tasks, f.Part = fill(idle, length)
+		_, f.Held = fill(kept, length)
 		all = append(all, f)
+	}
+	return all
+}
+
+// fill returns how many tasks fit into gaps, and in how many percent of them.
+func fill(gaps []Gap, length int64) (tasks int64, part float64) {
+	whole := 0.
+	for _, g := range gaps {
+		whole += float64(g.Length) * float64(g.Nodes)
+		tasks += g.Length / length * int64(g.Nodes)
+	}
+	return tasks, 100 * float64(tasks) * float64(length) / max(whole, 1)
+}
+
+// others returns when all other nodes are in use, for periods in order of time.
+func others(nodes int, end int64, periods []Use) (all []Use) {
+	last := int64(0)
+	for _, p := range append(slices.Clip(periods), Use{From: end, To: end}) {
+		all = append(all, Use{last, p.From, nodes}, Use{p.From, p.To, nodes - p.Nodes})
+		last = p.To
 	}
 	return all
 }

@@ -28,18 +28,20 @@ func TestGaps(t *testing.T) {
 	}
 }
 
-// TestFill: of gaps of 30 and 100 s on one node each, and of 20 s on another, tasks use what whole ones need.
+// TestFill: tasks use what whole ones need of gaps of 20, 20, 30, and 100 s, and of what is held: 40 s on one node and 20 s of it on
+// two, and again 10 s on one.
 func TestFill(t *testing.T) {
 	job := func(start, end int64, nodes int) outcome.Job {
 		return outcome.Job{Start: start, End: end, Sizes: []outcome.Size{{At: start, Nodes: nodes}, {At: end}}}
 	}
 	r := outcome.Run{Nodes: 3, Jobs: []outcome.Job{job(30, 80, 1), job(20, 100, 1)}} // 20; 30 and 20; 100
-	want := []outcome.Filled{{Task: 10, Tasks: 17, Part: 100}, {Task: 25, Tasks: 5, Part: 100 * 125 / 170.}, {Task: 101}}
-	if got := r.Fill(100, []int64{10, 25, 101}); !slices.Equal(got, want) {
+	want := []outcome.Filled{{Task: 10, Tasks: 17, Part: 100, Held: 100}, {Task: 25, Tasks: 5, Part: 100 * 125 / 170., Held: 100 * 25 / 70.}, {Task: 101}}
+	held := []outcome.Use{{10, 20, 1}, {20, 40, 2}, {40, 50, 1}, {60, 70, 1}}
+	if got := r.Fill(100, held, []int64{10, 25, 101}); !slices.Equal(got, want) {
 		t.Errorf("%v, want %v", got, want)
 	}
 	r.Jobs = []outcome.Job{job(0, 100, 3)}
-	if got := r.Fill(100, []int64{10}); !slices.Equal(got, []outcome.Filled{{Task: 10}}) {
+	if got := r.Fill(100, nil, []int64{10}); !slices.Equal(got, []outcome.Filled{{Task: 10}}) {
 		t.Errorf("%v", got)
 	}
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/evoslurm/evoslurm/adapter/internal/config"
 	"github.com/evoslurm/evoslurm/adapter/internal/energy"
+	"github.com/evoslurm/evoslurm/adapter/lab/outcome"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/msg"
 	"github.com/evoslurm/evoslurm/planner"
 	"github.com/evoslurm/evoslurm/planner/malleable"
@@ -113,6 +114,7 @@ type tally struct {
 	Used      int64 // node-microseconds so far
 	Kept      int
 	Idle      int64 // node-microseconds of nodes that are held and idle
+	HeldIdle  []outcome.Use
 	Version   uint64
 	Metered   time.Duration
 
@@ -357,6 +359,7 @@ func (t *trial) meter() {
 		d := now.Microseconds() - t.Metered.Microseconds()
 		t.Used += d * int64(t.Allocated)
 		t.Idle += d * int64(t.Kept)
+		t.hold(outcome.Use{From: int64(t.Metered / time.Second), To: int64(now / time.Second), Nodes: t.Kept})
 		for s, nodes := range t.Drawing {
 			t.Drawn[s] += d * nodes
 		}
@@ -370,6 +373,18 @@ func (t *trial) meter() {
 	}
 }
 
+// hold notes nodes that are held and idle in a period.
+func (t *trial) hold(u outcome.Use) {
+	last := len(t.HeldIdle) - 1
+	switch {
+	case u.Nodes == 0 || u.From == u.To:
+	case last >= 0 && t.HeldIdle[last].To == u.From && t.HeldIdle[last].Nodes == u.Nodes:
+		t.HeldIdle[last].To = u.To
+	default:
+		t.HeldIdle = append(t.HeldIdle, u)
+	}
+}
+
 // profile returns the profile that the job got; for a malleable job, its work.
 func (j *subject) profile() planner.Profile {
 	if j.App != nil && !j.Malleable() {
@@ -380,7 +395,7 @@ func (j *subject) profile() planner.Profile {
 
 // result returns the outcome.
 func (t *trial) result() *Result {
-	r := &Result{Nodes: t.cluster.Size(), Strategy: t.Strategy.Name(), Jobs: make([]JobResult, len(t.Subjects))}
+	r := &Result{Nodes: t.cluster.Size(), Strategy: t.Strategy.Name(), Jobs: make([]JobResult, len(t.Subjects)), HeldIdle: t.HeldIdle}
 	if t.Then != nil {
 		r.Strategy += fmt.Sprintf(", from second %d on %s", t.Resume.Second, t.Then.Name())
 	}

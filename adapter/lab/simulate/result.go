@@ -22,6 +22,8 @@ type Result struct {
 	Jobs     []JobResult  `json:"jobs"`
 	Metrics  Metrics      `json:"metrics"`
 
+	HeldIdle []outcome.Use `json:"-"` // nodes that were held and idle
+
 	Drawn energy.Seconds `json:"-"` // nodes in each state, with power saving; 0 without
 }
 
@@ -87,7 +89,7 @@ func (r *Result) Outcome() []outcome.Job {
 // Fill computes how much of the idle time best-effort tasks of these lengths, in seconds, could use.
 func (r *Result) Fill(lengths []int64) {
 	run := outcome.Run{Nodes: r.Nodes, Jobs: r.Outcome()}
-	r.Metrics.Filled = run.Fill(r.Metrics.Makespan, lengths)
+	r.Metrics.Filled = run.Fill(r.Metrics.Makespan, r.HeldIdle, lengths)
 }
 
 // measure computes the jobs' figures; allocated and held idle are node-seconds.
@@ -163,7 +165,7 @@ jobs changed their size %d times; fairness %.2f
 		err = m.Energy.Table(out)
 	}
 	for _, f := range m.Filled {
-		_, more := fmt.Fprintf(out, "idle time for tasks of %v: %d would fit, in %.1f %% of it\n", time.Duration(f.Task)*time.Second, f.Tasks, f.Part)
+		_, more := fmt.Fprintf(out, "idle time for tasks of %v: %d would fit, in %.1f %% of it, and in %.1f %% of that on held nodes\n", time.Duration(f.Task)*time.Second, f.Tasks, f.Part, f.Held)
 		err = errors.Join(err, more)
 	}
 	if err == nil && r.Sidecar {

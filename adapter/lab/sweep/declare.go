@@ -30,10 +30,12 @@ type Sweep struct {
 	Config     string         `yaml:"config"`     // the sidecar's configuration; default: its defaults
 	Scheduler  string         `yaml:"scheduler_parameters"`
 	Power      simulate.Power `yaml:",inline"` // what nodes draw, and when they go off
+	Fill       []string       `yaml:"fill"`    // durations of best-effort tasks
 	Speedup    string         `yaml:"speedup"` // of moldable and malleable jobs; default: n times as fast on n nodes
 
 	speedup malleable.Speedup
-	digest  string // of all that a cell's outcome rests on
+	lengths []int64 // of Fill
+	digest  string  // of all that a cell's outcome rests on
 }
 
 // Trace is a trace, or a part of it.
@@ -108,6 +110,9 @@ func Read(name string) (*Sweep, error) {
 	if s.Power != simulate.DefaultPower {
 		fmt.Fprint(sum, "\n", s.Power)
 	}
+	if s.Fill != nil {
+		fmt.Fprint(sum, "\n", s.Fill)
+	}
 	s.digest = fmt.Sprintf("%x", sum.Sum(nil)[:6])
 	return s, nil
 }
@@ -143,6 +148,13 @@ func (s *Sweep) check() error {
 	}
 	if err := s.Power.Validate(""); err != nil {
 		return err
+	}
+	for _, text := range s.Fill {
+		length, err := planner.ParseDuration(text)
+		if err != nil {
+			return fmt.Errorf("fill: %w", err)
+		}
+		s.lengths = append(s.lengths, length)
 	}
 	for _, share := range s.Shares {
 		if !(share >= 0 && share <= 1) {

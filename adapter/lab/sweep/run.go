@@ -112,6 +112,7 @@ func (f *Folder) one(ctx context.Context, s *Sweep, c Cell) error {
 		return err
 	}
 	s.Power.Account(r)
+	r.Fill(s.lengths)
 	d := Done{Cell: c, Nodes: r.Nodes, LeftOut: left, Metrics: r.Metrics}
 	for _, j := range r.Jobs {
 		d.Jobs = append(d.Jobs, job{j.ID, j.Evolving, j.Start})

@@ -10,6 +10,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 
 	"github.com/evoslurm/evoslurm/adapter/lab/outcome"
@@ -34,6 +35,7 @@ var Figures = []Figure{
 	plain("waste", func(d *Done) float64 { return d.Metrics.Waste }),
 	plain("node_hours", func(d *Done) float64 { return d.Metrics.Allocated / 3600 }),
 	plain("held_idle_hours", func(d *Done) float64 { return d.Metrics.HeldIdle / 3600 }),
+	plain("idle_hours", func(d *Done) float64 { return d.Metrics.Idle / 3600 }),
 	plain("changes", func(d *Done) float64 { return float64(d.Metrics.Changes) }),
 	plain("fairness", func(d *Done) float64 { return d.Metrics.Fairness }),
 	watts("kwh", func(e *outcome.Energy) float64 { return e.KWh }),
@@ -72,6 +74,15 @@ func watts(name string, of func(*outcome.Energy) float64) Figure {
 	})
 }
 
+// filled returns the figures of the declared tasks: percent of the idle node-hours, and of those on held nodes, that they could use.
+func (s *Sweep) filled() (all []Figure) {
+	for i, text := range s.Fill {
+		all = append(all, plain("fill_"+text, func(d *Done) float64 { return d.Metrics.Filled[i].Part }),
+			plain("fill_held_"+text, func(d *Done) float64 { return d.Metrics.Filled[i].Held }))
+	}
+	return all
+}
+
 func ratio(name string, of func(*Done) float64) Figure {
 	return Figure{name, func(d, beside *Done, _ *outcome.Neighbours) float64 {
 		if beside == nil || of(beside) == 0 {
@@ -96,8 +107,9 @@ func stock(name string, of func(*outcome.Neighbours) float64) Figure {
 // outcome.
 func (f *Folder) Table(s *Sweep, to io.Writer) (missing int, err error) {
 	out := csv.NewWriter(to)
+	figures := slices.Concat(Figures, s.filled())
 	head := []string{"trace", "nodes", "jobs", "left_out", "shape", "share", "strategy", "seeds"}
-	for _, g := range Figures {
+	for _, g := range figures {
 		head = append(head, g.Name, g.Name+"_ci95")
 	}
 	_ = out.Write(head) // Error has what goes wrong
@@ -123,14 +135,14 @@ func (f *Folder) Table(s *Sweep, to io.Writer) (missing int, err error) {
 		}
 		g := group{c.Trace, c.Shape, c.Strategy, c.Share}
 		if values[g] == nil {
-			order, values[g], first[g] = append(order, g), make([][]float64, len(Figures)), d
+			order, values[g], first[g] = append(order, g), make([][]float64, len(figures)), d
 		}
 		var n *outcome.Neighbours
 		if beside != nil {
 			compared := outcome.Compare(d.outcome(), beside.outcome())
 			n = &compared
 		}
-		for i, figure := range Figures {
+		for i, figure := range figures {
 			values[g][i] = append(values[g][i], figure.of(d, beside, n))
 		}
 	}
