@@ -9,10 +9,14 @@ import (
 
 // StrategyByName returns rigid, noX, 2X, 2X+c, infX, infX+c, or any other
 // <limit>X or <limit>X+c, e.g. 1.5X+c (paper, section 5.1); minwaste or
-// <limit>X+m (FitMinWaste); search or search+fair, also with +<limit>X (Search).
+// <limit>X+m (FitMinWaste); search or search+fair, also with +<limit>X (Search);
+// energy or energy+<duration> (Energy).
 func StrategyByName(name string) (Strategy, error) {
-	if strings.HasPrefix(name, "search") {
+	switch {
+	case strings.HasPrefix(name, "search"):
 		return search.ByName(name)
+	case strings.HasPrefix(name, "energy"):
+		return search.EnergyByName(name)
 	}
 	return paper.ByName(name)
 }

@@ -230,12 +230,12 @@ func TestNearOverflow(t *testing.T) {
 }
 
 func TestBeyondPaperNames(t *testing.T) {
-	for _, name := range append(Strategies(), "2X+m", "infX+m", "search+2X", "search+1.5X", "search+fair+2X") {
+	for _, name := range append(Strategies(), "2X+m", "infX+m", "search+2X", "search+1.5X", "search+fair+2X", "energy", "energy+3600s") {
 		if s := mustStrategy(t, name); s.Name() != name {
 			t.Errorf("%s is called %s", name, s.Name())
 		}
 	}
-	for _, name := range []string{"search+", "search+2", "search2X", "search+0.5X", "search+fair+", "searching", "X+m", "0X+m", "minwaste+c"} {
+	for _, name := range []string{"search+", "search+2", "search2X", "search+0.5X", "search+fair+", "searching", "energy+", "energetic", "X+m", "0X+m", "minwaste+c"} {
 		if s, err := StrategyByName(name); err == nil {
 			t.Errorf("%q is strategy %s", name, s.Name())
 		}

@@ -26,7 +26,7 @@ trace curie364.swf.gz curie-large.swf.gz scale --machine=364
 trace curie5.swf.gz curie364.swf.gz scale --load=5
 
 # Outcomes are in one folder: what two declarations have in common is run once.
-for name in headline neighbour strategies kinds kinds-all kinds-alike whole whole-more; do
+for name in headline neighbour strategies kinds kinds-all kinds-alike whole whole-more energy fill; do
 	cp "$here/$name.yaml" .
 	evosim sweep --output=outcomes "$@" "$name.yaml"
 	mv outcomes/results.csv "$name.csv"

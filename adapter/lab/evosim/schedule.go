@@ -24,7 +24,8 @@ func scheduleCommand() *cobra.Command {
 
 Strategies: rigid, noX, 2X, 2X+c, infX, infX+c, or any other <limit>X[+c];
 minwaste or <limit>X+m (as early, with the least waste); search[+fair][+<limit>X]
-(the whole list at once, within --budget or --evaluations).
+(the whole list at once, within --budget or --evaluations);
+energy[+<duration>] (few nodes on: jobs packed in time, each at most that much later).
 
 A moldable job has "alternatives", a list of profiles beside or instead of "profile",
 and optionally "moldable_by" (completion, waste, node-hours). In the output, "choice" is
