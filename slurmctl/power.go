@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 )
@@ -48,6 +49,8 @@ type PowerSaving struct {
 	SuspendTime    time.Duration // how long a node is idle before it is powered down; 0 for never
 	SuspendTimeout time.Duration // how long a node may take to power down
 	ResumeTimeout  time.Duration // how long a node may take to power up before Slurm sets it down
+	SuspendRate    int           // nodes that Slurm powers down within a minute; 0 for any number
+	ResumeRate     int           // nodes that Slurm powers up within a minute; 0 for any number
 }
 
 // PowerSaving reports whether Slurm powers nodes down and up, and how. It does not know times that
@@ -56,7 +59,8 @@ func (c Config) PowerSaving() (PowerSaving, bool) {
 	if c.Values["ResumeProgram"] == "" || c.Values["SuspendProgram"] == "" {
 		return PowerSaving{}, false
 	}
-	p := PowerSaving{SuspendTime: c.seconds("SuspendTime"), SuspendTimeout: c.seconds("SuspendTimeout"), ResumeTimeout: c.seconds("ResumeTimeout")}
+	p := PowerSaving{SuspendTime: c.seconds("SuspendTime"), SuspendTimeout: c.seconds("SuspendTimeout"), ResumeTimeout: c.seconds("ResumeTimeout"),
+		SuspendRate: c.perMinute("SuspendRate"), ResumeRate: c.perMinute("ResumeRate")}
 	if p.SuspendTimeout == 0 {
 		p.SuspendTimeout = 30 * time.Second // Slurm's default
 	}
@@ -64,6 +68,74 @@ func (c Config) PowerSaving() (PowerSaving, bool) {
 		p.ResumeTimeout = time.Minute
 	}
 	return p, true
+}
+
+// perMinute returns a rate that is printed as "60 nodes/min".
+func (c Config) perMinute(name string) int {
+	number, _, _ := strings.Cut(c.Values[name], " ")
+	n, _ := strconv.Atoi(number) // any number, if there is none
+	return max(n, 0)
+}
+
+// PowerExceptions describes which nodes Slurm never powers down by itself. On request, Slurm powers them down all the same.
+type PowerExceptions struct {
+	Nodes      []ExceptedNodes
+	Partitions []string
+	Unclear    string // a setting that does not say which nodes it means, as far as sinfo shows nodes; "" if there is none
+}
+
+// ExceptedNodes holds nodes, and how many of them stay on.
+type ExceptedNodes struct {
+	Nodes []string
+	Count int // of those that are on and idle; 0 for all
+}
+
+// shownStates are members of SuspendExcStates that sinfo shows in place of "idle".
+var shownStates = []string{"DOWN", "DRAIN", "FAIL", "INVALID_REG", "MAINTENANCE", "NOT_RESPONDING", "PLANNED", "RESERVED"}
+
+// PowerExceptions returns SuspendExcNodes, SuspendExcParts, and SuspendExcStates.
+func (c Config) PowerExceptions() (x PowerExceptions) {
+	x.Partitions = c.List("SuspendExcParts")
+	for _, state := range c.List("SuspendExcStates") {
+		if !slices.Contains(shownStates, strings.ToUpper(state)) {
+			x.Unclear = "SuspendExcStates=" + state
+		}
+	}
+	for _, part := range outside(c.Values["SuspendExcNodes"]) {
+		list, number, counted := strings.Cut(part, ":")
+		one := ExceptedNodes{}
+		var err error
+		if one.Nodes, err = ExpandNodes(list); err == nil && counted {
+			one.Count, err = strconv.Atoi(number)
+		}
+		if err != nil { // a NodeSet, say
+			x.Unclear = "SuspendExcNodes=" + part
+			continue
+		}
+		x.Nodes = append(x.Nodes, one)
+	}
+	return x
+}
+
+// outside splits a text at the commas outside of brackets.
+func outside(text string) (parts []string) {
+	depth, from := 0, 0
+	for i, r := range text {
+		switch r {
+		case '[':
+			depth++
+		case ']':
+			depth--
+		case ',':
+			if depth == 0 {
+				parts, from = append(parts, text[from:i]), i+1
+			}
+		}
+	}
+	if from < len(text) {
+		parts = append(parts, text[from:])
+	}
+	return parts
 }
 
 // SuspendsJobs reports whether Slurm may suspend running jobs so that others can run on their
@@ -109,6 +181,24 @@ func (c *Client) PowerUp(ctx context.Context, nodes []string) error {
 	a := newSetting("update")
 	a.nodes("NodeName", nodes)
 	a.raw("State", "POWER_UP")
+	return c.setting(ctx, a)
+}
+
+// PowerDown makes Slurm power down those of the nodes that are simply idle; for root, SlurmUser, and administrators. Slurm
+// then heeds neither SuspendTime nor SuspendExcNodes and its like (source, all versions). It acts within ten seconds, and no
+// job gets an idle node meanwhile: sinfo shows "idle!", 20.11 "idle*". So POWER_DOWN_ASAP would only drain the node as well,
+// as if it were broken. Pass no more than SuspendRate within a minute: the rest would wait like that. With SuspendTime=INFINITE
+// (and none of a partition), Slurm powers down nothing, and the nodes would wait forever.
+func (c *Client) PowerDown(ctx context.Context, nodes []string) error {
+	return c.setIdle(ctx, nodes, "POWER_DOWN")
+}
+
+// DrainNodes keeps jobs from nodes, for a reason; for root, SlurmUser, and administrators.
+func (c *Client) DrainNodes(ctx context.Context, nodes []string, reason string) error {
+	a := newSetting("update")
+	a.nodes("NodeName", nodes)
+	a.raw("State", "DRAIN")
+	a.add("Reason", checkText, reason)
 	return c.setting(ctx, a)
 }
 

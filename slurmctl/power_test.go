@@ -1,6 +1,7 @@
 package slurmctl
 
 import (
+	"reflect"
 	"slices"
 	"testing"
 	"time"
@@ -64,13 +65,13 @@ func TestPowerSaving(t *testing.T) {
 	if _, on := parse("ResumeProgram = (null)\nSuspendProgram = (null)\nSuspendTime = INFINITE\nResumeTimeout = 60 sec\n").PowerSaving(); on {
 		t.Error("a cluster without programs saves power")
 	}
-	p, on := parse("ResumeProgram = /a\nSuspendProgram = /b\nSuspendTime = 300 sec\nSuspendTimeout = 45 sec\nResumeTimeout = 600 sec\n").PowerSaving()
-	if want := (PowerSaving{5 * time.Minute, 45 * time.Second, 10 * time.Minute}); !on || p != want {
+	p, on := parse("ResumeProgram = /a\nSuspendProgram = /b\nSuspendTime = 300 sec\nSuspendTimeout = 45 sec\nResumeTimeout = 600 sec\nSuspendRate = 60 nodes/min\nResumeRate = 0 nodes/min\n").PowerSaving()
+	if want := (PowerSaving{5 * time.Minute, 45 * time.Second, 10 * time.Minute, 60, 0}); !on || p != want {
 		t.Errorf("got %+v %v, want %+v", p, on, want)
 	}
 	// partitions may have a SuspendTime of their own
 	p, on = parse("ResumeProgram = /a\nSuspendProgram = /b\nSuspendTime = INFINITE\n").PowerSaving()
-	if want := (PowerSaving{0, 30 * time.Second, time.Minute}); !on || p != want {
+	if want := (PowerSaving{0, 30 * time.Second, time.Minute, 0, 0}); !on || p != want {
 		t.Errorf("got %+v %v, want %+v", p, on, want)
 	}
 	for text, want := range map[string]bool{"OFF": false, "REQUEUE": false, "GANG,SUSPEND": true, "SUSPEND": true, "SUSPEND,GANG": true} {
@@ -106,5 +107,30 @@ func TestUnshown(t *testing.T) {
 	}
 	if got := l.Unshown("elsewhere", shown); got != nil {
 		t.Errorf("of a partition that is not known: %v", got)
+	}
+}
+
+// TestPowerExceptions checks which nodes Slurm keeps on, by each form of the settings.
+func TestPowerExceptions(t *testing.T) {
+	of := func(text string) PowerExceptions {
+		c, err := parseConfig("SLURM_VERSION = 24.11.5\n" + text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return c.PowerExceptions()
+	}
+	for text, want := range map[string]PowerExceptions{
+		"SuspendExcNodes = (null)\nSuspendExcParts = (null)\n": {},
+		"SuspendExcNodes = n[1-2]\nSuspendExcParts = debug,login\n": {Nodes: []ExceptedNodes{{[]string{"n1", "n2"}, 0}},
+			Partitions: []string{"debug", "login"}},
+		"SuspendExcNodes = n[1,3]:1,m[1-2],x:7\n": {Nodes: []ExceptedNodes{{[]string{"n1", "n3"}, 1}, {[]string{"m1", "m2"}, 0}, {[]string{"x"}, 7}}},
+		"SuspendExcNodes = n[1-2]:much\n":         {Unclear: "SuspendExcNodes=n[1-2]:much"},
+		"SuspendExcNodes = n[1-\n":                {Unclear: "SuspendExcNodes=n[1-"},
+		"SuspendExcStates = PLANNED,down\n":       {},
+		"SuspendExcStates = CLOUD\n":              {Unclear: "SuspendExcStates=CLOUD"},
+	} {
+		if got := of(text); !reflect.DeepEqual(got, want) {
+			t.Errorf("%q: %+v, want %+v", text, got, want)
+		}
 	}
 }

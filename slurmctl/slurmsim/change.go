@@ -300,6 +300,21 @@ func (k *Client) PowerUp(ctx context.Context, nodes []string) error {
 	return onNodes(ctx, k, "PowerUp", nodes, func(i int) { k.cluster.switchOn([]int{i}, k.cluster.Moment) })
 }
 
+// PowerDown does what slurmctl.Client.PowerDown does.
+func (k *Client) PowerDown(ctx context.Context, nodes []string) error {
+	return onNodes(ctx, k, "PowerDown", nodes, func(i int) {
+		if c := k.cluster; c.Up.has(i) && c.Usage.Idle.has(i) && !c.Completing.has(i) && c.Nodes[i].PowerState == slurmctl.PowerOn {
+			c.Nodes[i].PowerState, c.Nodes[i].Powered = slurmctl.PowerDrain, c.Moment
+			c.usable(i)
+		}
+	})
+}
+
+// DrainNodes does what slurmctl.Client.DrainNodes does.
+func (k *Client) DrainNodes(ctx context.Context, nodes []string, _ string) error {
+	return onNodes(ctx, k, "DrainNodes", nodes, func(i int) { k.cluster.SetNode(k.cluster.Nodes[i].Name, k.cluster.Nodes[i].Down, true) })
+}
+
 // KeepUp does what slurmctl.Client.KeepUp does.
 func (k *Client) KeepUp(ctx context.Context, nodes []string) error {
 	return onNodes(ctx, k, "KeepUp", nodes, func(i int) {

@@ -33,6 +33,7 @@ func (o Options) config(boot time.Time) slurmctl.Config {
 	if p := o.PowerSaving; p.on() {
 		values["ResumeProgram"], values["SuspendProgram"], values["PrivateData"] = "/resume", "/suspend", "cloud"
 		values["SuspendTime"], values["SuspendTimeout"], values["ResumeTimeout"] = seconds(p.SuspendTime), seconds(p.SuspendTimeout), seconds(p.ResumeTimeout)
+		values["SuspendExcNodes"] = slurmctl.CompressNodes(p.Except)
 	}
 	if o.ConsumeMemory {
 		values["SelectTypeParameters"] = "CR_CORE_MEMORY"

@@ -76,7 +76,7 @@ func (t *nodeTable) newPartition(given Partition) *partition {
 func (t *nodeTable) usable(i int) {
 	t.Unsaved = true
 	n := &t.Nodes[i]
-	if n.Down || n.Drained || n.Gone || n.Leaked || n.PowerState == slurmctl.PowerDown {
+	if n.Down || n.Drained || n.Gone || n.Leaked || n.PowerState == slurmctl.PowerDown || n.PowerState == slurmctl.PowerDrain {
 		t.Up.drop(i)
 	} else {
 		t.Up.add(i)
@@ -157,4 +157,4 @@ func (t *nodeTable) keepFeature(nodes nodeSet, feature string) {
 func (t *nodeTable) Size() int { return len(t.Nodes) }
 
 // marks maps power states to sinfo's marks.
-var marks = map[slurmctl.Power]string{slurmctl.PowerUp: "#", slurmctl.PoweredDown: "~", slurmctl.PowerDown: "%"}
+var marks = map[slurmctl.Power]string{slurmctl.PowerUp: "#", slurmctl.PoweredDown: "~", slurmctl.PowerDown: "%", slurmctl.PowerDrain: "!"}

@@ -127,6 +127,8 @@ func nextPower(p *PowerSaving, n *node, since time.Duration, busy bool) slurmctl
 		if since >= p.SuspendTimeout {
 			return slurmctl.PoweredDown
 		}
+	case slurmctl.PowerDrain: // on request, whatever is excepted
+		return slurmctl.PowerDown
 	case slurmctl.PowerOn:
 		if !busy && since >= p.SuspendTime && !slices.Contains(p.Except, n.Name) {
 			return slurmctl.PowerDown

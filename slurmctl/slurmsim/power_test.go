@@ -120,4 +120,23 @@ var powerFeatures = []feature{
 		w.power(slurmctl.PoweredDown, "n8")
 		w.power(slurmctl.PowerOn, "n7")
 	}},
+	{"idle nodes are switched off when asked to, even those that Slurm keeps on", func(w *world) {
+		busy := w.start(slurmsim.Job{Nodes: 2}) // on n1 and n2
+		w.until(busy, slurmctl.Running)
+		w.must(w.PowerDown(w.ctx, []string{"n2", "n4"}))
+		id := w.start(slurmsim.Job{Nodes: 1, NodeList: []string{"n4"}}) // it waits until n4 is off, and then on again
+		w.power(slurmctl.PowerUp, "n4")
+		w.until(id, slurmctl.Running)
+		w.must(w.Cancel(w.ctx, id))
+		w.power(slurmctl.PowerOn, "n2", "n3", "n4")
+		w.must(w.DrainNodes(w.ctx, []string{"n3"}, "a test"))
+		nodes, _, err := w.Nodes(w.ctx)
+		w.must(err)
+		for _, n := range nodes {
+			if n.Usable() == (n.Name == "n3") {
+				w.Errorf("%+v", n)
+			}
+		}
+		w.must(w.Cancel(w.ctx, busy))
+	}},
 }

@@ -38,7 +38,7 @@ var Parts = []any{
 	// commands
 	msg.Start{}, msg.Grow{}, msg.Shrink{}, msg.Detach{}, msg.Update{}, msg.Unfold{}, msg.ExtendLimits{}, msg.Signal{}, msg.Cancel{}, msg.Ask{},
 	msg.Reserve{}, msg.ChangeHold{}, msg.GiveUpHold{}, msg.ReadRequest{}, msg.ReadScript{}, msg.ReadLimits{}, msg.ReadAccrual{},
-	msg.ReadTimeUsed{}, msg.PowerUp{}, msg.KeepUp{}, msg.Reconfigure{},
+	msg.ReadTimeUsed{}, msg.PowerUp{}, msg.KeepUp{}, msg.PowerDown{}, msg.DrainNodes{}, msg.Reconfigure{},
 	// details of events, fields of the log
 	"", 0, int64(0), uint32(0), uint64(0), false, 0.0, []string(nil), map[string]any(nil), slurmctl.JobID(0), slurmctl.JobState(""),
 	config.Overrun(""), drivemode.Mode(""),

@@ -51,6 +51,8 @@ type Slurm interface {
 	DeleteReservation(context.Context, string) error
 	PowerUp(context.Context, []string) error
 	KeepUp(context.Context, []string) error
+	PowerDown(context.Context, []string) error
+	DrainNodes(ctx context.Context, nodes []string, reason string) error
 	Contact(context.Context, []string) error
 	Reconfigure(context.Context) error
 
@@ -200,6 +202,10 @@ func (d *Driver) Run(ctx, polls context.Context, t msg.Task) (result any, err er
 		return nil, d.Slurm.PowerUp(ctx, c.Nodes)
 	case msg.KeepUp:
 		return nil, d.Slurm.KeepUp(ctx, c.Nodes)
+	case msg.PowerDown:
+		return nil, d.Slurm.PowerDown(ctx, c.Nodes)
+	case msg.DrainNodes:
+		return nil, d.Slurm.DrainNodes(ctx, c.Nodes, c.Reason)
 	case msg.Contact:
 		return nil, d.contact(ctx, c.Nodes)
 	case msg.Reconfigure:

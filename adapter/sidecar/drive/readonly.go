@@ -85,6 +85,10 @@ func (r readOnly) DeleteReservation(context.Context, string) error {
 
 func (r readOnly) PowerUp(context.Context, []string) error { return r.refuse("switch nodes on") }
 
+func (r readOnly) PowerDown(context.Context, []string) error { return r.refuse("switch nodes off") }
+
+func (r readOnly) DrainNodes(context.Context, []string, string) error { return r.refuse("drain nodes") }
+
 func (r readOnly) KeepUp(context.Context, []string) error { return r.refuse("keep nodes on") }
 
 func (r readOnly) Contact(context.Context, []string) error { return r.refuse("contact nodes") }

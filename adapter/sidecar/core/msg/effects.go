@@ -221,6 +221,13 @@ type (
 
 	// PowerUp switches nodes on.
 	PowerUp struct{ Nodes []string }
+	// PowerDown switches off those of the nodes that are simply idle.
+	PowerDown struct{ Nodes []string }
+	// DrainNodes keeps jobs from nodes that did not come up.
+	DrainNodes struct {
+		Nodes  []string
+		Reason string
+	}
 	// KeepUp prevents nodes from being switched off for now.
 	KeepUp struct{ Nodes []string }
 	// Reconfigure makes slurmctld read its configuration again.
@@ -268,6 +275,10 @@ func (ReadAccrual) command() {}
 func (ReadTimeUsed) command() {}
 
 func (PowerUp) command() {}
+
+func (PowerDown) command() {}
+
+func (DrainNodes) command() {}
 
 func (KeepUp) command() {}
 

@@ -163,6 +163,12 @@ func (c ReadTimeUsed) String() string { return fmt.Sprintf("read time used by %d
 
 func (c PowerUp) String() string { return "power up " + slurmctl.CompressNodes(c.Nodes) }
 
+func (c PowerDown) String() string { return "power down " + slurmctl.CompressNodes(c.Nodes) }
+
+func (c DrainNodes) String() string {
+	return "drain " + slurmctl.CompressNodes(c.Nodes) + ": " + c.Reason
+}
+
 func (c KeepUp) String() string { return "keep up " + slurmctl.CompressNodes(c.Nodes) }
 
 func (Reconfigure) String() string { return "reconfigure" }
