@@ -8,6 +8,7 @@ import (
 	"github.com/evoslurm/evoslurm/adapter/internal/config"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/hold"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/msg"
+	"github.com/evoslurm/evoslurm/adapter/sidecar/core/pace"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/plan"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/refit"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/slurm"
@@ -22,6 +23,7 @@ import (
 // exceed their budgets.
 func Watch(c *state.Core, s *state.Snapshot) {
 	d := &c.Delays
+	s = pace.SwitchedOn(s)
 	forgetDelays(c, s)
 	from := heldFrom(c, s)
 	idle, parts, held := idleNodes(s, from)

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/msg"
+	"github.com/evoslurm/evoslurm/adapter/sidecar/core/pace"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/plan"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/slurm"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/state"
@@ -26,6 +27,7 @@ const leastDelay = stock.UntilLook
 // Measure plans the waiting jobs with and without holds, and books the stock jobs that are planned later with
 // them.
 func Measure(c *state.Core, s *state.Snapshot) {
+	s = pace.SwitchedOn(s)
 	settleDelays(c, s)
 	if c.Now.Before(c.Delays.Measured.Add(plan.DelaysAgain)) || !slices.ContainsFunc(c.Active, func(j *state.Job) bool { return holdsAny(c, j) }) {
 		return

@@ -62,6 +62,22 @@ func NewSnapshot(c *state.Core, in msg.Observation) *state.Snapshot {
 	return s
 }
 
+// SwitchedOn returns what the snapshot would show if all nodes that are off were on: Slurm gives jobs such nodes, too.
+func SwitchedOn(s *state.Snapshot) *state.Snapshot {
+	off := func(n slurmctl.Node) bool { return n.Usable() && n.Power() == slurmctl.PoweredDown }
+	if !slices.ContainsFunc(s.Nodes, off) {
+		return s
+	}
+	n := *s
+	n.Nodes = slices.Clone(s.Nodes)
+	for i := range n.Nodes {
+		if off(n.Nodes[i]) {
+			n.Nodes[i].Flags = ""
+		}
+	}
+	return &n
+}
+
 // sortedNodes orders nodes by name: n2 before n10.
 func sortedNodes(nodes []slurmctl.Node) []slurmctl.Node {
 	names, byName := make([]string, len(nodes)), make(map[string]slurmctl.Node, len(nodes))
