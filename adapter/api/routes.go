@@ -40,6 +40,7 @@ func (d *desk) table() []route {
 		{http.MethodPost, "/v1/settings", d.settings},
 		{http.MethodGet, "/v1/access", d.access},
 		{http.MethodGet, "/v1/budget", d.budget},
+		{http.MethodGet, "/v1/power", d.power},
 		{http.MethodGet, "/v1/policies", d.strategies},
 		{http.MethodPost, "/v1/policies/{name}/use", d.changeStrategy},
 		{http.MethodPost, "/v1/ship", d.ships},

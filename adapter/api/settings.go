@@ -49,6 +49,7 @@ type Setter interface {
 	ChangeSettings(ctx context.Context, r SettingsRequest, caller string) (Settings, error)
 	Access(ctx context.Context, uid uint32, q AccessQuery) (Access, error)
 	Budget(ctx context.Context) (Budget, error)
+	Power(ctx context.Context) (Power, error)
 }
 
 // settings reads or changes the settings.

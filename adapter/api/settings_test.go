@@ -31,6 +31,10 @@ func (s *setter) Access(_ context.Context, uid uint32, q AccessQuery) (Access, e
 	return Access{Allowed: q.Account != "bad", Reason: fmt.Sprint(uid, q), Unchecked: []string{"qos"}}, nil
 }
 
+func (s *setter) Power(context.Context) (Power, error) {
+	return Power{Mode: "act", Nodes: 3, Naps: []PowerNap{{Nodes: 3, NodeList: "n[1-3]"}}}, nil
+}
+
 func (s *setter) Budget(context.Context) (Budget, error) {
 	return Budget{Limits: []Setting{{Key: "max_holds", Value: "7", By: "ann"}}, Holds: 5, MostHolds: 7, Use: []BudgetUse{
 		{Scope: "user", Name: userName(4002), Holds: 2}, {Scope: "user", Name: "bob", Holds: 3}, {Scope: "account", Name: userName(4002), Holds: 5}},

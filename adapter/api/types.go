@@ -108,6 +108,8 @@ type Status struct {
 	Drain        *Drain    `json:"drain,omitempty"`       // nil: it is not switched off
 	Operator     bool      `json:"operator,omitempty"`    // the caller may act on all users' jobs
 	Lease        *Lease    `json:"lease,omitempty"`       // nil: there is no sidecar on a second host
+
+	Power *PowerSummary `json:"power,omitempty"` // nil: power.mode is off
 }
 
 // Strategy is a planning algorithm that may be used.

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"slices"
@@ -64,7 +63,7 @@ func newBudgetSet() *cobra.Command {
 		Long:    budgetSetHelp,
 		Example: "  evosctl budget set max_delay=30m hold_shares.user.node_hours=20\n  evosctl budget set --configured max_delay",
 		RunE: func(cmd *cobra.Command, args []string) error {
-			r, err := budgetRequest(args, configured)
+			r, err := keysRequest(args, configured, config.BudgetKeys(), "limit on holds")
 			if err != nil {
 				return err
 			}
@@ -78,10 +77,10 @@ func newBudgetSet() *cobra.Command {
 	return cmd
 }
 
-// budgetRequest returns the change that the arguments ask for.
-func budgetRequest(args []string, configured bool) (r api.SettingsRequest, err error) {
+// keysRequest returns the change of some of the keys that the arguments ask for. `what` names such a key.
+func keysRequest(args []string, configured bool, keys []string, what string) (r api.SettingsRequest, err error) {
 	if r.Set = map[string]string{}; configured && len(args) == 0 {
-		args = config.BudgetKeys()
+		args = keys
 	}
 	for _, text := range args {
 		key, value, is := strings.Cut(text, "=")
@@ -89,8 +88,8 @@ func budgetRequest(args []string, configured bool) (r api.SettingsRequest, err e
 		switch {
 		case is == configured:
 			return r, fmt.Errorf("%q: want KEY=VALUE, or --configured and KEY", text)
-		case !slices.Contains(config.BudgetKeys(), key):
-			return r, fmt.Errorf("%q is no limit on holds; there are %s", key, strings.Join(config.BudgetKeys(), ", "))
+		case !slices.Contains(keys, key):
+			return r, fmt.Errorf("%q is no %s; there are %s", key, what, strings.Join(keys, ", "))
 		case twice:
 			return r, fmt.Errorf("%s is given twice", key)
 		case configured:
@@ -100,7 +99,7 @@ func budgetRequest(args []string, configured bool) (r api.SettingsRequest, err e
 		}
 	}
 	if len(args) == 0 {
-		return r, errors.New("what? Say KEY=VALUE, such as max_delay=30m, or --configured")
+		return r, fmt.Errorf("what? Say KEY=VALUE, such as %s=…, or --configured", keys[0])
 	}
 	return r, nil
 }

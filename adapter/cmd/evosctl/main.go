@@ -56,7 +56,7 @@ func newRoot() *cobra.Command {
 	}
 	config.AddFlag(root.PersistentFlags())
 	version.Flag(root, linked)
-	root.AddCommand(newNext(), newPeek(), newEnv(), newHostfile(), newRun(version.Line(linked)), newLaunch(), newUpdate(), newGrow(), newShrink(), newWaitEvent(), newAccept(), newDecline(), newProgress(), newTasks(), newDoctor(), newStrategy(), newCancelHolds(), newDrain(), newResume(), newReleaseAll(), newAccess("allow"), newAccess("deny"), newBudget(), newEvents(), newProfile(), newBundle(linked), newDB(), newWeb())
+	root.AddCommand(newNext(), newPeek(), newEnv(), newHostfile(), newRun(version.Line(linked)), newLaunch(), newUpdate(), newGrow(), newShrink(), newWaitEvent(), newAccept(), newDecline(), newProgress(), newTasks(), newDoctor(), newStrategy(), newCancelHolds(), newDrain(), newResume(), newReleaseAll(), newAccess("allow"), newAccess("deny"), newBudget(), newPower(), newEvents(), newProfile(), newBundle(linked), newDB(), newWeb())
 	root.AddCommand(newReport())
 	version.Arguments(root)
 	return root

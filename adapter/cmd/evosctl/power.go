@@ -1,11 +1,103 @@
 package main
 
 import (
+	"context"
 	"fmt"
+	"io"
 	"os"
+	"text/tabwriter"
+	"time"
 
+	"github.com/spf13/cobra"
+
+	"github.com/evoslurm/evoslurm/adapter/api"
+	"github.com/evoslurm/evoslurm/adapter/internal/config"
 	"github.com/evoslurm/evoslurm/slurmctl"
 )
+
+const powerHelp = `Show which idle nodes are off because nothing is planned on them (power.mode: act), or
+could be (advise), until when, and what that saves by the watts of the configuration.
+Only operators may see this.`
+
+const powerSetHelp = `Change at once what happens to idle nodes: power.mode (off, advise, or act), and
+power.reserve. A change outlives restarts, until --configured, or until the
+configuration's own value changes. Without keys, --configured takes all back. The event
+log names the operator. Only operators may do this.`
+
+func newPower() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:               "power",
+		Short:             "Show which idle nodes are off by plan, or could be (operators)",
+		Long:              powerHelp,
+		Args:              cobra.NoArgs,
+		RunE:              func(cmd *cobra.Command, _ []string) error { return ask(cmd, (*api.Client).Power, showPower) },
+		ValidArgsFunction: cobra.NoFileCompletions,
+	}
+	cmd.PersistentFlags().Bool("json", false, "write the answer as JSON")
+	cmd.AddCommand(newPowerSet())
+	return cmd
+}
+
+func newPowerSet() *cobra.Command {
+	var configured bool
+	cmd := &cobra.Command{
+		Use:     "set {KEY=VALUE... | --configured [KEY...]}",
+		Short:   "Change what happens to idle nodes (operators)",
+		Long:    powerSetHelp,
+		Example: "  evosctl power set power.mode=advise\n  evosctl power set --configured",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			r, err := keysRequest(args, configured, config.PowerKeys(), "key of power")
+			if err != nil {
+				return err
+			}
+			return ask(cmd, func(c *api.Client, ctx context.Context) (api.Settings, error) { return c.ChangeSettings(ctx, r) }, showSettings)
+		},
+		ValidArgsFunction: func(_ *cobra.Command, _ []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
+			return config.PowerKeys(), cobra.ShellCompDirectiveNoSpace | cobra.ShellCompDirectiveNoFileComp
+		},
+	}
+	cmd.Flags().BoolVar(&configured, "configured", false, "use the configuration's values again")
+	return cmd
+}
+
+func showPower(w io.Writer, p api.Power) {
+	are := map[string]string{string(config.PowerAdvise): "could be off", string(config.PowerAct): "are off by plan"}[p.Mode]
+	fmt.Fprintf(w, "Mode: %s\n", p.Mode)
+	if p.Why != "" {
+		fmt.Fprintf(w, "No node goes off by plan: %s\n", p.Why)
+	}
+	s := p.States
+	fmt.Fprintf(w, "Nodes: %d busy, %d idle, %d booting, %d off, %d unusable\n", s.Busy, s.Idle, s.Booting, s.Off, s.Unusable)
+	if p.Mode == string(config.PowerOff) {
+		return
+	}
+	fmt.Fprintf(w, "A node goes off if nothing is planned on it for %v: shutdown %v, boot %v, break-even %v\n",
+		seconds(p.Shutdown+p.Boot+p.BreakEven), seconds(p.Shutdown), seconds(p.Boot), seconds(p.BreakEven))
+	fmt.Fprintf(w, "Now: %d nodes %s, %.1f kW less\n", p.Nodes, are, p.Saves/1000)
+	if !p.Since.IsZero() {
+		saved := map[string]string{string(config.PowerAdvise): "would have been saved", string(config.PowerAct): "were saved"}[p.Mode]
+		fmt.Fprintf(w, "Since %s: %.1f kWh %s, with %d boots\n", p.Since.Local().Format(time.DateTime), p.KWh, saved, p.Boots)
+	}
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	if len(p.Reserve) > 0 {
+		fmt.Fprintln(t, "\nPARTITION\tSTAY AWAKE")
+	}
+	for _, r := range p.Reserve {
+		fmt.Fprintf(t, "%s\t%d\n", r.Partition, r.Nodes)
+	}
+	t.Flush()
+	if len(p.Naps) > 0 {
+		fmt.Fprintln(t, "\nNODES\tLIST\tSINCE\tNEXT PLANNED USE")
+	}
+	for _, n := range p.Naps {
+		until := "none"
+		if !n.Until.IsZero() {
+			until = n.Until.Local().Format(time.DateTime)
+		}
+		fmt.Fprintf(t, "%d\t%s\t%s\t%s\n", n.Nodes, n.NodeList, n.Since.Local().Format(time.DateTime), until)
+	}
+	t.Flush()
+}
 
 // power reports what it means for evolving jobs that Slurm itself powers nodes down or suspends
 // jobs.

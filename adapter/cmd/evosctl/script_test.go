@@ -258,6 +258,13 @@ func (b *scripted) ChangeSettings(_ context.Context, r api.SettingsRequest, call
 	return all, nil
 }
 
+func (b *scripted) Power(context.Context) (api.Power, error) {
+	at := time.Date(2026, 1, 2, 3, 4, 5, 0, time.Local)
+	return api.Power{Mode: "advise", Watts: api.Watts{Busy: 350, Idle: 180, Off: 10, Booting: 250}, Boot: 610, Shutdown: 40, BreakEven: 252,
+		States: api.PowerStates{Busy: 20, Idle: 9, Booting: 1, Off: 2, Unusable: 1}, Reserve: []api.PowerReserve{{Partition: "main", Nodes: 2}}, Nodes: 7, Saves: 1190,
+		Naps: []api.PowerNap{{Nodes: 2, NodeList: "n[3-4]", Since: at, Until: at.Add(time.Hour)}, {Nodes: 5, NodeList: "n[5-9]", Since: at}}, KWh: 28.4, Boots: 3, Since: at}, nil
+}
+
 func (b *scripted) Budget(context.Context) (api.Budget, error) {
 	return api.Budget{Limits: []api.Setting{{Key: "max_delay", Value: "30m0s", Configured: "1h0m0s"}}, Holds: 3, MostHolds: 100,
 		Use:     []api.BudgetUse{{Scope: "user", Name: "alice", Partition: "main", Holds: 3, MostHolds: 50, Nodes: 2, MostNodes: 6, NodeHours: 1.25, MostNodeHours: 4}, {Scope: "partition", Partition: "main", Holds: 3, MostHolds: 100}},

@@ -74,6 +74,8 @@ type Config struct {
 
 	Malleable Malleable `mapstructure:"malleable"`
 
+	Power Power `mapstructure:"power"`
+
 	HealLeaks bool `mapstructure:"heal_leaks"` // run scontrol reconfigure if nodes are allocated to no job
 
 	Operators Operators `mapstructure:"operators"`
@@ -299,6 +301,7 @@ func Default() Config {
 		Overrun:       OverrunShrink,
 		OverrunSignal: "URG",
 		Malleable:     Malleable{Policy: "egs", Approach: "pwa", Grace: 30 * time.Second, MaxGrace: 10 * time.Minute},
+		Power:         Power{Mode: PowerOff},
 		Operators:     Operators{Users: []string{}, Groups: []string{}},
 		Allow:         noNames(),
 		Deny:          noNames(),
@@ -387,6 +390,8 @@ func (c Config) Validate() error {
 	check(err == nil, "drive", "%v", err)
 	check(c.Overrun == OverrunShrink || c.Overrun == OverrunCancel, "overrun", "%q; want shrink or cancel", c.Overrun)
 	c.Malleable.validate(check)
+	c.Power.validate(check)
+	check(!c.Observes() || c.Power.Mode == PowerOff, "power.mode", "%q; want off with mode: observe, which plans for no node", c.Power.Mode)
 	c.Allow.validate(check, "allow")
 	c.Deny.validate(check, "deny")
 	check(c.Read == ReadSlurm || c.Read == ReadEverybody || c.Read == ReadOwn, "read", "%q; want slurm, everybody or own", c.Read)

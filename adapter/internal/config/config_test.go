@@ -101,6 +101,7 @@ undriven: cancel
 drain: release queued=hold
 overrun: cancel
 malleable: {policy: gain, approach: pra, threshold: 9, grace: 5s, max_grace: 7s}
+power: {mode: off, reserve: 3, watts: {busy: 300, idle: 200.5, off: 10, booting: 250}}
 heal_leaks: true
 overrun_signal: USR1
 operators: {users: [u], groups: [g]}
@@ -125,7 +126,7 @@ log: {level: debug, format: json}
 		ExpandLimit: 2.5, Drive: drivemode.Companion, Margin: 3 * time.Second,
 		HoldAhead: 2 * time.Hour, MaxHolds: 5,
 		HoldShares: HoldShares{Shares{1, 2, 3}, Shares{4, 5, 6}, Shares{7, 8, 9}, Shares{10, 11, 12}}, MaxDelay: 7 * time.Minute, MaxDelays: []string{"partition:a=1m"}, GrowDelay: 10 * time.Minute, AllowPrefer: []string{"near"}, PreferWait: 4 * time.Minute, GiveUp: 3 * time.Minute, Retention: 48 * time.Hour, Undriven: UndrivenCancel, Drain: "release queued=hold", Grace: time.Minute, Overrun: OverrunCancel,
-		Malleable: Malleable{"gain", "pra", 9, 5 * time.Second, 7 * time.Second}, HealLeaks: true, OverrunSignal: "USR1",
+		Malleable: Malleable{"gain", "pra", 9, 5 * time.Second, 7 * time.Second}, Power: Power{PowerOff, 3, Watts{300, 200.5, 10, 250}}, HealLeaks: true, OverrunSignal: "USR1",
 		Operators: Operators{Users: []string{"u"}, Groups: []string{"g"}}, Read: ReadOwn,
 		Allow: Names{[]string{"a"}, []string{"b", "c"}, []string{"d"}, []string{"e"}, []string{"f"}}, Deny: Names{[]string{"g"}, []string{"h"}, []string{"i"}, []string{"j"}, []string{"k", "l"}},
 		Recorder: Recorder{Dir: "/x/r", MiB: 5}, Mode: ModeObserve, Observe: Observe{"/x/o", 6, true}, Log: Log{Level: "debug", Format: "json"},
@@ -161,6 +162,18 @@ func TestLaterSourcesWin(t *testing.T) {
 
 func TestRefused(t *testing.T) {
 	for text, want := range map[string]string{
+		"power: {mode: on}":                                              "power.mode: \"on\"; want off, advise, or act",
+		"power: on":                                                      "power",
+		"power: {mode: advise}":                                          "power.watts: missing; power.mode: advise needs",
+		"power: {reserve: -1}":                                           "power.reserve: -1; want 0 or more",
+		"power: {watts: {busy: 3, idle: -1}}":                            "power.watts: idle: -1 is not within 0 … 1e+06 watts",
+		"power: {watts: {busy: .nan, idle: 1}}":                          "power.watts: busy: NaN is not within",
+		"power: {watts: {busy: .inf, idle: 1}}":                          "power.watts: busy: +Inf is not within",
+		"power: {watts: {busy: much}}":                                   "power.watts",
+		"power: {watts: {busy: 9, idle: 5, off: 5}}":                     "power.watts: idle (5) is not more than off (5)",
+		"power: {watts: {busy: 3, idle: 5, off: 1}}":                     "power.watts: busy (3) is less than idle (5)",
+		"power: {watts: {busy: 300, idle: 101, off: 100, booting: 200}}": "power.watts: after a boot of an hour at 200 watts, a node would have to be off for 99h0m0s",
+		"mode: observe\npower: {mode: advise, watts: {busy: 300, idle: 100, booting: 200}}": "power.mode: \"advise\"; want off with mode: observe",
 		"strateggy: noX":                      "unknown keys: strateggy",
 		"log: {levle: x}\nfoo: 1":             "unknown keys: foo, log.levle",
 		"log: debug":                          "log",

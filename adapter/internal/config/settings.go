@@ -12,7 +12,7 @@ import (
 
 // Settable lists the keys that operators may set at run time.
 func Settable() []string {
-	all := append([]string{"drain"}, BudgetKeys()...)
+	all := append(append([]string{"drain"}, BudgetKeys()...), PowerKeys()...)
 	for _, kind := range Kinds {
 		all = append(all, "allow."+kind, "deny."+kind)
 	}

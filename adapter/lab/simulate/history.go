@@ -187,6 +187,7 @@ func (h *history) watch(_ time.Time, inputs []msg.Input, effects []msg.Effect) {
 	h.checks.held.count(h.s.Cluster.Elapsed(), h.s.Cluster.Reserved("evo_"))
 	h.follow(effects)
 	h.checkAccess(inputs, effects)
+	h.checkPower(effects)
 	if h.out == io.Discard {
 		return
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/evoslurm/evoslurm/adapter/api"
 	"github.com/evoslurm/evoslurm/adapter/internal/config"
 	"github.com/evoslurm/evoslurm/adapter/internal/drivemode"
+	"github.com/evoslurm/evoslurm/adapter/internal/energy"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/msg"
 	"github.com/evoslurm/evoslurm/planner"
 	"github.com/evoslurm/evoslurm/slurmctl"
@@ -178,6 +179,14 @@ func configure(c *config.Config, theirs **Policy, words []string) (err error) {
 			c.GrowDelay, err = time.ParseDuration(value)
 		case "prefer_wait":
 			c.PreferWait, err = time.ParseDuration(value)
+		case "power.mode": // in storms, whose policy for overruns is none that operators may set
+			c.Power.Mode = config.PowerMode(value)
+		case "power.reserve":
+			c.Power.Reserve, err = strconv.Atoi(value)
+		case "watts":
+			var w energy.Watts
+			w, err = energy.ParseWatts(value)
+			c.Power.Watts = config.Watts{Busy: w[energy.Busy], Idle: w[energy.Idle], Off: w[energy.Off], Booting: w[energy.Boot]}
 		case "allow_prefer":
 			c.AllowPrefer = names(value)
 		case "allow.users": // in storms, whose policy for overruns is none that operators may set

@@ -180,6 +180,9 @@ func Storm(seed uint64) string {
 		head[1] += " mem=1000"
 		g.sharing(o)
 	}
+	if seed%7 == 6 { // by chances of their own: nodes go off by plan
+		head = append(head, g.powered(rand.New(rand.NewPCG(seed, 60)))...)
+	}
 	if seed%7 == 0 { // running jobs cannot be changed
 		g.at(0, "plugin account")
 	}
@@ -223,6 +226,9 @@ func Storm(seed uint64) string {
 		head = append(head, fmt.Sprintf("%v up n%d", storm, n))
 	}
 	head = append(head, fmt.Sprintf("%v boot", storm), fmt.Sprintf("%v start", storm))
+	if g.broken > 0 { // a crash may have undone that it was mended
+		head = append(head, fmt.Sprintf("%v mended n%d", storm+time.Second, g.broken), fmt.Sprintf("%v up n%d", storm+10*time.Minute, g.broken))
+	}
 	if seed%9 == 7 {
 		o := rand.New(rand.NewPCG(seed, 31))
 		head = append(head, fmt.Sprintf("%v off release as=%s running=%s", storm+time.Duration(o.IntN(600))*time.Second, config.ReleaseAs[o.IntN(2)], config.ReleaseRunning[o.IntN(2)]),
@@ -252,6 +258,21 @@ func (g *storming) licensed(chance *rand.Rand) string {
 		g.at(back, "licenses foo:%d", total)
 	}
 	return fmt.Sprintf(" licenses=foo:%d", total)
+}
+
+// powered has Slurm save power, and the sidecar switch nodes off by plan. One of them fails to come up for a while, perhaps. It
+// returns the lines that say so.
+func (g *storming) powered(chance *rand.Rand) []string {
+	o := &storming{Rand: chance, nodes: g.nodes}
+	if node := 1 + o.IntN(g.nodes); o.IntN(3) == 0 {
+		began := o.when(storm / 2)
+		o.at(began, "broken n%d", node)
+		o.at(began+o.when(storm/2), "mended n%d", node)
+		g.broken = node
+	}
+	g.add(o)
+	return []string{fmt.Sprintf("power suspend=%s down=%s boot=%s resume=%s", o.pick("1m", "5m", "2h"), o.pick("5s", "20s"), o.pick("10s", "30s"), o.pick("45s", "90s")),
+		fmt.Sprintf("config watts=busy=300,idle=110,boot=160,off=10 power.mode=%s power.reserve=%d", o.pick("act", "act", "act", "advise"), o.IntN(3))}
 }
 
 // sharing has stock jobs ask for some CPUs and memory of their nodes, and submits more of these.
@@ -346,11 +367,12 @@ type timed struct {
 
 type storming struct {
 	*rand.Rand
-	nodes int
-	lines []timed
-	down  []int
-	deaf  time.Duration // how long jobs run that never call next: they end by their limits
-	work  time.Duration // how long all others run, one after the other
+	nodes  int
+	lines  []timed
+	broken int // a node that does not come up for a while; 0: none
+	down   []int
+	deaf   time.Duration // how long jobs run that never call next: they end by their limits
+	work   time.Duration // how long all others run, one after the other
 }
 
 // add adds what another one has made.

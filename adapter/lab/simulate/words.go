@@ -75,6 +75,7 @@ func (h *history) breakage() map[string]doing {
 	c := h.s.Cluster
 	return map[string]doing{
 		"broken": named(func(name string) { c.SetBoots(name, false) }), // it does not come up
+		"mended": named(func(name string) { c.SetBoots(name, true) }),
 		"down": named(func(name string) {
 			h.lossy = true
 			h.fails(name)

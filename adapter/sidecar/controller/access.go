@@ -77,6 +77,14 @@ func (c *Controller) Budget(ctx context.Context) (api.Budget, error) {
 	return b, err
 }
 
+// Power implements api.Backend.
+func (c *Controller) Power(ctx context.Context) (p api.Power, err error) {
+	if !c.onLoop(ctx, func() { p = c.core.Power() }) {
+		err = errNotRunning
+	}
+	return p, err
+}
+
 // wanted returns the texts of the settings that a request asks for.
 func wanted(r api.SettingsRequest, now, configured config.Config) (map[string]string, error) {
 	texts := map[string]string{}

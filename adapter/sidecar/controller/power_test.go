@@ -66,12 +66,12 @@ func (p *powerHouse) run(ctx context.Context) {
 	}
 }
 
-// powerLab returns a cluster whose nodes n3 to n8 are switched off when they are idle.
-func powerLab(t *testing.T, change ...func(*config.Config)) (*lab, *powerHouse) {
+// powerLab returns a cluster whose nodes n3 to n8 are switched off after some seconds without a job.
+func powerLab(t *testing.T, suspend int, change ...func(*config.Config)) (*lab, *powerHouse) {
 	t.Helper()
 	l := newLab(t, slurmtest.Options{Accounting: true, PermitJobExpansion: true,
 		Files: map[string]string{"resume.sh": powerPrograms, "suspend.sh": powerPrograms},
-		ExtraConf: `
+		ExtraConf: fmt.Sprintf(`
 PrivateData=cloud
 SlurmdTimeout=300
 SlurmctldParameters=idle_on_node_suspend,power_save_interval=1
@@ -81,9 +81,9 @@ ResumeRate=0
 SuspendRate=0
 ResumeTimeout=20
 SuspendTimeout=2
-SuspendTime=12
+SuspendTime=%d
 SuspendExcNodes=n[1-2]
-`}, change...)
+`, suspend)}, change...)
 	house := &powerHouse{cluster: l.cluster}
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan struct{})
@@ -120,7 +120,7 @@ func (l *lab) withPower(p slurmctl.Power) []string {
 // TestPowerSaving: nodes that are switched off are as good as others, later.
 func TestPowerSaving(t *testing.T) {
 	t.Parallel()
-	l, house := powerLab(t)
+	l, house := powerLab(t, 12)
 	l.run("starts and grows onto nodes that are off", func(l *lab) {
 		l.allOff()
 		id := l.submit("4@10s,7@10s,1@10s")
@@ -184,7 +184,7 @@ func TestPowerSaving(t *testing.T) {
 // and expanders are CONFIGURING for a while, which is no failure.
 func TestPowerLeftToSlurm(t *testing.T) {
 	t.Parallel()
-	l, _ := powerLab(t)
+	l, _ := powerLab(t, 12)
 	l.stop()
 	l.slurm.Dir = refusing(t, "POWER_UP")
 	l.start()
@@ -235,4 +235,51 @@ func refusing(t *testing.T, word string) string {
 		}
 	}
 	return dir
+}
+
+// TestPowerByPlan: with power.mode: act, nodes go off although Slurm would keep them on for an hour, except the reserve and the
+// nodes that slurm.conf keeps on. They are up before a growth, which is not late. The energy is counted every second.
+func TestPowerByPlan(t *testing.T) {
+	t.Parallel()
+	watts := config.Watts{Busy: 300, Idle: 200, Off: 10, Booting: 250}
+	l, house := powerLab(t, 3600, func(c *config.Config) {
+		c.Power = config.Power{Mode: config.PowerAct, Watts: watts}
+	})
+	const first = 4 * time.Minute
+	id := l.submit("1@4m,6@10s")
+	job := l.running(id, 1)
+	var slept time.Duration // of all nodes
+	var booted int
+	for last := time.Now(); time.Until(job.Plan[1].Start) > 0; time.Sleep(time.Second) {
+		off := len(l.withPower(slurmctl.PoweredDown))
+		slept, last = slept+time.Since(last)*time.Duration(off), time.Now()
+		var err error
+		job, err = l.Job(l.ctx(), id)
+		l.must(err)
+	}
+	house.mu.Lock()
+	booted = len(house.asked)
+	house.mu.Unlock()
+	if slept < 6*time.Minute { // six nodes for three minutes, less what is needed to go off and come up
+		t.Errorf("nodes were off for %v in all", slept)
+	}
+	if p, err := l.Power(l.ctx()); err != nil || p.Why != "" || p.Boots < 4 || p.KWh <= 0 {
+		t.Errorf("%+v: %v", p, err)
+	}
+	began := time.Now()
+	l.has(l.next(id, 1), 6)
+	if late := time.Since(began); late > 5*time.Second {
+		t.Errorf("the growth was late by %v", late)
+	}
+	p, err := l.Power(l.ctx())
+	l.must(err)
+	all := first.Hours() * (7*watts.Idle + watts.Busy) / 1000
+	t.Logf("nodes were off for %v in all, %d boots: %.3f kWh less than %.3f; the sidecar says %.3f", slept.Round(time.Second), booted,
+		slept.Hours()*(watts.Idle-watts.Off)/1000-float64(booted)*2*(watts.Booting-watts.Idle)/3.6e6, all, p.KWh)
+	for _, name := range []string{"n1", "n2"} {
+		if slices.Contains(l.withPower(slurmctl.PoweredDown), name) {
+			t.Errorf("%s is off", name)
+		}
+	}
+	l.end(id)
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/change"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/hold"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/msg"
+	"github.com/evoslurm/evoslurm/adapter/sidecar/core/power"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/state"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/view"
 	"github.com/evoslurm/evoslurm/slurmctl"
@@ -57,6 +58,9 @@ func (c *Core) Budget() api.Budget {
 	b.Growths, b.Moved = change.Grown(c.c)
 	return b
 }
+
+// Power returns which idle nodes are off by plan, or would be, and what that saves.
+func (c *Core) Power() api.Power { return power.Show(c.c) }
 
 // Check returns an error if the jobs or the tasks under way violate an invariant. It is for tests.
 func (c *Core) Check() error { return view.Check(c.c) }

@@ -17,6 +17,7 @@ import (
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/msg"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/pace"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/plan"
+	"github.com/evoslurm/evoslurm/adapter/sidecar/core/power"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/refit"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/slurm"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/state"
@@ -120,6 +121,7 @@ func planned(c *state.Core, in msg.Planned) {
 	act.ContactIdle(c, s)
 	slurm.ReadAccrual(c)
 	adopt.Settle(c)
+	power.Manage(c, s)
 }
 
 // decide carries out what is due in the current state. Step calls it after each cycle, and after
@@ -266,6 +268,8 @@ var settleBy = [state.NumberOfKinds]func(c *state.Core, j *state.Job, p *state.P
 	state.KindUnfold:       adopt.SettleUnfold,
 	state.KindPowerUp:      hold.SettlePowerUp,
 	state.KindKeepUp:       hold.SettleKeepUp,
+	state.KindPowerDown:    power.SettlePowerDown,
+	state.KindDrainNodes:   power.SettleDrainNodes,
 	state.KindReadyLink:    act.SettleReadyLink,
 	state.KindMirror:       act.SettleMirror,
 	state.KindShapeAhead:   act.SettleShapeAhead,

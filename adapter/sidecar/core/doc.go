@@ -21,6 +21,7 @@
 //	act      starts, growths, shrinks; one action per job at a time
 //	lend     nodes beyond the plan for malleable jobs, and offers
 //	delay    what holds cost stock jobs: promises lapse before they delay one for too long
+//	power    idle nodes that go off by plan, and what that saves
 //	hold     reservations for coming steps, within shares; power; price
 //	follow   what became of the known jobs: begun, in another step, requeued, ended
 //	refit    what is taken until when, and the plans of running jobs around that

@@ -42,7 +42,7 @@ var commands = []string{"squeue", "sinfo", "scontrol", "salloc", "sbatch", "scan
 
 // kinds lists the events that are counted separately; see the core's.
 var kinds = []string{"overrun", "enforced", "given up", "lapsed", "refused", "requeued", "intruder", "leak", "failed", "delayed", "kept back",
-	"nodes did not come up", "not held", "clock stepped", "stood still", "change refused", "changed"}
+	"nodes did not come up", "nodes drained", "power left to Slurm", "not held", "clock stepped", "stood still", "change refused", "changed"}
 
 // ends are Slurm's states of ended jobs that are counted apart.
 var ends = []string{"COMPLETED", "CANCELLED", "FAILED", "TIMEOUT", "NODE_FAIL", "OUT_OF_MEMORY", "BOOT_FAIL", "DEADLINE", "PREEMPTED"}
@@ -265,8 +265,11 @@ var (
 	faultsDesc    = desc("strategy_faults_total", "Answers of plugins that were wrong, late or missing.")
 	fallenDesc    = desc("strategy_fallbacks_total", "Cycles that the built-in default planned in a strategy's place.")
 	answerDesc    = desc("strategy_seconds", "Time that the plugin in use took of the last cycle.")
+	napsDesc      = desc("power_nodes", "Nodes that are off by plan (power.mode: act), or could be (advise).")
+	wattsDesc     = desc("power_saves_watts", "What these nodes draw less than idle ones, or would.")
+	kwhDesc       = desc("power_saved_kwh", "Energy saved since power.mode was set, or that would have been saved; a boot costs some.")
 	descs         = []*prometheus.Desc{infoDesc, jobsDesc, nodesDesc, allocDesc, unplannedDesc, startDesc, cycleDesc, callsDesc, pauseDesc, apartDesc, failingDesc, writableDesc,
-		holdsDesc, heldDesc, idleDesc, plansDesc, faultsDesc, fallenDesc, answerDesc}
+		holdsDesc, heldDesc, idleDesc, plansDesc, faultsDesc, fallenDesc, answerDesc, napsDesc, wattsDesc, kwhDesc}
 )
 
 // Describe implements prometheus.Collector.
@@ -316,6 +319,11 @@ func (m *Metrics) Collect(out chan<- prometheus.Metric) {
 		if t.InUse {
 			took = t.Seconds
 		}
+	}
+	if p := s.Status.Power; p != nil {
+		gauge(napsDesc, float64(p.Nodes))
+		gauge(wattsDesc, p.Saves)
+		gauge(kwhDesc, p.KWh)
 	}
 	count(plansDesc, plans)
 	count(faultsDesc, faults)

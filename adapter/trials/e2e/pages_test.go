@@ -28,7 +28,9 @@ var administrators = map[string]string{
 	"evosctl events":        "evosctl events && grep -q begun said",
 	"evosqueue":             "",
 	"evosctl allow --group=pilot --partition=batch": "", "evosctl deny --user=alice": "", "evosctl allow --list": "", "evosctl allow --configured": "", // both
-	"evosctl budget": "", "evosctl budget set max_delay=30m hold_shares.user.node_hours=20": "", "evosctl budget set --configured": "",
+	"evosctl power": `evosctl power && grep -q "Mode: off" said`, "evosctl power set power.reserve=2": "", "evosctl power set power.mode=off": "",
+	"evosctl power set power.mode=act": `! evosctl power set power.mode=act && grep -q "power.watts: missing" said`,
+	"evosctl budget":                   "", "evosctl budget set max_delay=30m hold_shares.user.node_hours=20": "", "evosctl budget set --configured": "",
 	"evosctl report --observe --since=now-7days --html=page.html": `! evosctl report --observe --since=now-7days --html=page.html && grep -q "nothing has been observed" said`, // else TestObserve
 	"evosctl web":                          "! timeout 3 evosctl web && grep -q http said",
 	"evosctl report -S now-7days --by=day": `evosctl report -S now-7days --by=day && grep -q HELDIDLE said && evosctl report --by=user --format=json | tee -a said | grep -q '"made": 1'`,

@@ -405,7 +405,7 @@ func heldIn(c *state.Core, j *state.Job) string {
 func holdAhead(c *state.Core) int64 {
 	ahead := int64(c.Config.HoldAhead / time.Second)
 	if c.Power.On { // held nodes must be up in time
-		ahead = max(ahead, int64((c.Power.Up()+c.Power.Down()+powerLead)/time.Second))
+		ahead = max(ahead, int64((c.Power.Up()+c.Power.Down()+PowerLead)/time.Second))
 	}
 	return ahead
 }

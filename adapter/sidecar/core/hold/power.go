@@ -15,8 +15,8 @@ import (
 )
 
 const (
-	// powerLead is how much earlier than necessary the sidecar switches nodes on: polls may be late.
-	powerLead = 15 * time.Second
+	// PowerLead is how much earlier than necessary the sidecar switches nodes on: polls may be late.
+	PowerLead = 15 * time.Second
 	// powerDenied is how long the sidecar waits before it tries again what Slurm denied.
 	powerDenied = 5 * time.Minute
 )
@@ -25,7 +25,7 @@ const (
 // for any node that is down.
 func WatchPower(c *state.Core, s *state.Snapshot) {
 	failed := watchPower(&c.Power, s)
-	if len(failed) == 0 {
+	if c.Power.Failed = failed; len(failed) == 0 {
 		return
 	}
 	nodes := slurmctl.CompressNodes(failed)
@@ -45,20 +45,32 @@ func SwitchNodes(c *state.Core, s *state.Snapshot) {
 		return
 	}
 	var off, on []string
+	ahead := 0 // nodes that Slurm switches on before
 	for _, h := range wantedHolds(c, now.Unix()) {
+		ahead += len(h.Nodes)
 		r, held := HoldFor(c, h.Job, h.Step)
-		if left := time.Unix(h.Start, 0).Sub(now); !held || left > p.Up()+p.Down()+powerLead {
+		if left := time.Unix(h.Start, 0).Sub(now); !held || left > p.Up()+p.Down()+PowerLead+p.Wave(ahead) {
 			continue
 		}
-		down, idle, waits := toSwitch(p, s, h, r.Nodes, now)
+		down, idle, waits := toSwitch(p, s, h, r.Nodes, now, p.Wave(ahead))
 		off, on = append(off, down...), append(on, idle...)
 		if waits && h.Step == 1 && h.Job.State == row.Queued {
 			h.Job.WaitsFor(state.Because(state.WhySwitchingOn))
 		}
 	}
 	off, on = sortedSet(off), sortedSet(on)
-	changePower(c, state.KindPowerUp, msg.PowerUp{off}, off, "nodes switched on", p.Asked)
-	changePower(c, state.KindKeepUp, msg.KeepUp{on}, on, "nodes kept on", p.Kept)
+	PowerUp(c, off)
+	KeepUp(c, on)
+}
+
+// PowerUp switches nodes on.
+func PowerUp(c *state.Core, nodes []string) {
+	changePower(c, state.KindPowerUp, msg.PowerUp{nodes}, nodes, "nodes switched on", c.Power.Asked)
+}
+
+// KeepUp prevents nodes from being switched off for now.
+func KeepUp(c *state.Core, nodes []string) {
+	changePower(c, state.KindKeepUp, msg.KeepUp{nodes}, nodes, "nodes kept on", c.Power.Kept)
 }
 
 // watchPower records since when nodes have their power state. It returns the nodes that should have come up and are
@@ -78,16 +90,16 @@ func watchPower(p *state.Power, s *state.Snapshot) (failed []string) {
 		case now != before.Power:
 			p.Since[n.Name] = state.PowerSeen{now, s.Taken}
 		}
-		if at, asked := p.Asked[n.Name]; asked && s.Taken.Sub(at) > p.Up() {
+		if at, asked := p.Asked[n.Name]; asked && s.Taken.Sub(at) > p.Up()+p.Wave(len(p.Asked)) {
 			delete(p.Asked, n.Name) // request it again
 		}
 	}
 	return failed
 }
 
-// toSwitch returns which nodes of a hold must be switched on now, and which ones kept on. It also reports
-// whether the hold waits for nodes that are not on.
-func toSwitch(p *state.Power, s *state.Snapshot, h state.Hold, held []string, now time.Time) (off, on []string, waits bool) {
+// toSwitch returns which nodes of a hold must be switched on now, and which ones kept on. It gets how much longer it may
+// take for the last of them to come up. It also reports whether the hold waits for nodes that are not on.
+func toSwitch(p *state.Power, s *state.Snapshot, h state.Hold, held []string, now time.Time, wave time.Duration) (off, on []string, waits bool) {
 	left := time.Unix(h.Start, 0).Sub(now)
 	for _, name := range msg.Common(h.Nodes, held) {
 		i, known := s.Index[name]
@@ -101,7 +113,7 @@ func toSwitch(p *state.Power, s *state.Snapshot, h state.Hold, held []string, no
 			}
 		case slurmctl.PoweredDown:
 			waits = true
-			if _, asked := p.Asked[name]; !asked && left <= p.Up()+powerLead {
+			if _, asked := p.Asked[name]; !asked && left <= p.Up()+PowerLead+wave {
 				off = append(off, name)
 			}
 		default:
@@ -147,11 +159,16 @@ func powerChanged(c *state.Core, p *state.Pending, o msg.Outcome, nodes []string
 	for _, n := range nodes {
 		delete(asked, n)
 	}
-	if errors.Is(o.Err, slurmctl.ErrAccessDenied) {
-		c.Power.Denied = c.Now.Add(powerDenied)
-		c.Event(nil, "power left to Slurm", map[string]any{"error": o.Err.Error()})
-	}
+	PowerDenied(c, o.Err)
 	entry.WithError(o.Err).Warn("Slurm refuses to switch nodes on or keep them on; growths onto nodes that are off will be late")
+}
+
+// PowerDenied leaves the nodes' power to Slurm for a while if it denies the sidecar to change it.
+func PowerDenied(c *state.Core, err error) {
+	if errors.Is(err, slurmctl.ErrAccessDenied) {
+		c.Power.Denied = c.Now.Add(powerDenied)
+		c.Event(nil, "power left to Slurm", map[string]any{"error": err.Error()})
+	}
 }
 
 // Awaited returns in words which state of the nodes makes a job wait, or `otherwise` if their state is not the

@@ -143,7 +143,7 @@ func TestSwitched(t *testing.T) {
 		if c.change != nil {
 			c.change(b)
 		}
-		off, on, waits := toSwitch(&b.Power, b.Seen, state.Hold{Nodes: []string{"n1", "n2"}, Start: b.Now.Add(c.in).Unix()}, []string{"n1"}, b.Now)
+		off, on, waits := toSwitch(&b.Power, b.Seen, state.Hold{Nodes: []string{"n1", "n2"}, Start: b.Now.Add(c.in).Unix()}, []string{"n1"}, b.Now, 0)
 		var got []string
 		if len(off) > 0 {
 			got = append(got, "switch")

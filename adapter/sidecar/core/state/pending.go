@@ -40,6 +40,8 @@ const (
 	KindLeave             // undriven.go: release a refused job, or cancel it
 	KindPowerUp           // power.go: switch nodes on
 	KindKeepUp            // power.go: keep nodes on
+	KindPowerDown         // power/act.go: switch nodes off
+	KindDrainNodes        // power/act.go: keep jobs from nodes that do not come up
 	KindReadyLink         // mirror.go: release a chain's next job before the current one has ended
 	KindMirror            // mirror.go: write a planned start
 	KindShapeAhead        // mirror.go: give a waiting job the nodes of its alternative

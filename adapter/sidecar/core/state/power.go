@@ -3,6 +3,7 @@ package state
 import (
 	"time"
 
+	"github.com/evoslurm/evoslurm/adapter/internal/config"
 	"github.com/evoslurm/evoslurm/slurmctl"
 )
 
@@ -26,6 +27,36 @@ type Power struct {
 	Asked  map[string]time.Time // when nodes were last requested to come up
 	Kept   map[string]time.Time // when nodes were last kept on
 	Denied time.Time            // no requests before this time
+	Failed []string             // nodes that the latest poll shows not to have come up
+	Except slurmctl.PowerExceptions
+	ByPlan PowerPlan
+}
+
+// PowerPlan holds which idle nodes are off by plan, or would be, and what that saves. Owner: power.
+type PowerPlan struct {
+	Naps    map[string]Nap
+	Reserve map[string]int // nodes that stay awake without a planned use, by partition
+	As      config.PowerMode
+	Why     string    // why no node goes off by plan at present; "" if nodes may
+	Looked  time.Time // when the idle nodes were last judged
+	Sent    time.Time // when nodes were last requested to go off
+	Woken   time.Time // when nodes were last requested to come up for the reserve
+	Told    time.Time // when the figures were last logged
+
+	From, Counted time.Time // the period of the figures
+	Joules        float64   // saved, or that would have been saved
+	Boots         int       // of nodes that were off by plan, or would have been
+
+	Failures []time.Time // when nodes did not come up, of the last hour
+	Paused   time.Time   // until when no node goes off
+	Because  string      // why it is paused
+}
+
+// Nap is the time for which a node is off by plan, or would be.
+type Nap struct {
+	Since time.Time
+	Until int64 // its first planned use, in Unix seconds; planner.Forever if there is none
+	IsOff bool  // Slurm has shown it so
 }
 
 // PowerSeen holds the power state of a node, and since when it has been seen.
@@ -37,8 +68,10 @@ type PowerSeen struct {
 // SetSaving is called when Slurm's configuration was read.
 func (p *Power) SetSaving(cfg slurmctl.Config) {
 	p.Saving, p.On = cfg.PowerSaving()
+	p.Except = cfg.PowerExceptions()
 	if p.Since == nil {
 		p.Since, p.Asked, p.Kept = map[string]PowerSeen{}, map[string]time.Time{}, map[string]time.Time{}
+		p.ByPlan.Naps, p.ByPlan.Reserve = map[string]Nap{}, map[string]int{}
 	}
 }
 
@@ -47,6 +80,14 @@ func (p *Power) Up() time.Duration { return p.Saving.ResumeTimeout + PowerCycle 
 
 // Down returns how long a node that goes off cannot be requested to come up.
 func (p *Power) Down() time.Duration { return p.Saving.SuspendTimeout + PowerCycle }
+
+// Wave returns how much longer it takes until so many nodes are up, because Slurm powers up only some at a time (ResumeRate).
+func (p *Power) Wave(nodes int) time.Duration {
+	if p.Saving.ResumeRate == 0 {
+		return 0
+	}
+	return time.Duration(nodes) * time.Minute / time.Duration(p.Saving.ResumeRate)
+}
 
 // Leaves reports whether Slurm must switch nodes on, since the sidecar may not.
 func (p *Power) Leaves(now time.Time) bool { return now.Before(p.Denied) }

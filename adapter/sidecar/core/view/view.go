@@ -14,6 +14,7 @@ import (
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/msg"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/pace"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/plan"
+	"github.com/evoslurm/evoslurm/adapter/sidecar/core/power"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/refit"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/slurm"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/state"
@@ -89,7 +90,7 @@ func strangers(c *state.Core, status *api.Status) []api.Job {
 func status(c *state.Core) api.Status {
 	drive, why := slurm.SiteDrive(c, c.Facts.With(false))
 	status := api.Status{Version: c.Site.Version, Cluster: c.SlurmConfig.ClusterName, SlurmVersion: c.SlurmConfig.Version,
-		Mode: string(c.Config.Mode), Started: c.Wall(c.Started), ClockLead: c.Lead.Seconds(), SlurmCalls: c.CycleCalls, PollPause: c.Pace.Pause.Seconds(), PollsApart: pace.Apart(&c.Pace).Seconds(), SlurmShare: pace.Share(&c.Pace, c.Config.PollInterval), MostShare: c.Config.Slurm.Share, Drive: string(drive), DriveReason: why, Drain: drainShown(c)}
+		Mode: string(c.Config.Mode), Started: c.Wall(c.Started), ClockLead: c.Lead.Seconds(), SlurmCalls: c.CycleCalls, PollPause: c.Pace.Pause.Seconds(), PollsApart: pace.Apart(&c.Pace).Seconds(), SlurmShare: pace.Share(&c.Pace, c.Config.PollInterval), MostShare: c.Config.Slurm.Share, Drive: string(drive), DriveReason: why, Drain: drainShown(c), Power: power.Summary(c)}
 	if c.Snapshot != nil {
 		status.Nodes, status.LastCycle = len(c.Snapshot.Nodes), c.Wall(c.Snapshot.Taken)
 	}

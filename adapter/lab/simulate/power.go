@@ -1,0 +1,45 @@
+package simulate
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/evoslurm/evoslurm/adapter/sidecar/core/msg"
+	"github.com/evoslurm/evoslurm/slurmctl"
+)
+
+// soonestUp is how long a node takes at least to go off and to come up again in storms.
+const soonestUp = 50 * time.Second
+
+// checkPower checks what switches nodes off: no job has such a node, and none is planned to have it before it could be up
+// again. With power.mode: off or advise, nothing does.
+func (h *history) checkPower(effects []msg.Effect) {
+	for _, e := range effects {
+		t, is := e.(msg.Task)
+		if !is {
+			continue
+		}
+		off, is := t.Command.(msg.PowerDown)
+		if !is {
+			continue
+		}
+		if mode := h.s.Config.Power.Mode; mode != "act" {
+			h.blame(fmt.Errorf("nodes go off with power.mode: %s", mode))
+		}
+		now := h.s.Cluster.Now()
+		soon := now.Add(soonestUp)
+		for _, b := range h.s.core.Written(h.checks.text) {
+			for _, step := range b.Plan {
+				nodes, _ := slurmctl.ExpandNodes(step.NodeList)
+				if i := slices.IndexFunc(off.Nodes, func(n string) bool { return slices.Contains(nodes, n) }); i >= 0 && step.Start.Before(soon) && step.End.After(now.Add(time.Second)) {
+					h.blame(fmt.Errorf("%s goes off, and job %d is planned there from %s on", off.Nodes[i], b.Job.SlurmID, step.Start))
+				}
+			}
+		}
+	}
+	if _, busy := h.s.Cluster.Powers(); busy[slurmctl.PowerDown]+busy[slurmctl.PowerDrain] > 0 {
+		h.blame(errors.New("a node goes off that a job has"))
+	}
+}
