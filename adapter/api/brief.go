@@ -18,7 +18,7 @@ const (
 // long profile.
 func (j Job) brief() Job {
 	j.Plan, j.Past = []Span{}, []Span{}
-	j.Profile, j.Bounds = beginning(j.Profile), beginning(j.Bounds)
+	j.Profile, j.Bounds, j.CPUFreq = beginning(j.Profile), beginning(j.Bounds), beginning(j.CPUFreq)
 	if m := j.Moldable; m != nil {
 		one := *m
 		one.Alternatives = make([]Alternative, len(m.Alternatives))

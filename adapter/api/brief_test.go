@@ -9,7 +9,7 @@ import (
 
 // stuffed returns a job with that many steps, each as long as possible.
 func stuffed(id, uid uint32, steps int) Job {
-	j := Job{ID: id, UID: uid, State: "running", Step: 1, Steps: steps, Nodes: 1, NodeList: "n1", Profile: strings.Repeat("1@1m,", steps), Bounds: strings.Repeat("1-2@1m,", steps),
+	j := Job{ID: id, UID: uid, State: "running", Step: 1, Steps: steps, Nodes: 1, NodeList: "n1", Profile: strings.Repeat("1@1m,", steps), Bounds: strings.Repeat("1-2@1m,", steps), CPUFreq: strings.Repeat("1@1m:low,", steps),
 		Moldable: &Moldable{Alternatives: []Alternative{{Profile: strings.Repeat("1@1m,", steps)}}}, Past: []Span{{Step: 1, NodeList: "n1"}}}
 	for i := range steps {
 		j.Plan = append(j.Plan, Span{Step: i + 1, Start: time.Unix(1, 0), End: time.Unix(2, 0), Nodes: 1, NodeList: "n1"})

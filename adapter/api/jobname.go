@@ -76,3 +76,6 @@ func CompareJobs(a, b Job) int {
 	return cmp.Or(cmp.Compare(cmp.Or(a.Array, a.ID), cmp.Or(b.Array, b.ID)), cmp.Compare(len(a.ArrayRest), len(b.ArrayRest)),
 		cmp.Compare(a.ArrayTask, b.ArrayTask), cmp.Compare(a.ID, b.ID))
 }
+
+// Asked returns the job's profile as the user wrote it, with the CPU frequencies of its steps.
+func (j Job) Asked() string { return cmp.Or(j.CPUFreq, j.Profile) }

@@ -21,7 +21,7 @@ func ago(m int) time.Time { return now.Add(-time.Duration(m) * time.Minute) }
 func example() []api.Job {
 	return []api.Job{
 		{ID: 9, Name: "later|", User: "bob", UID: 2, Account: "b", Partition: "main", State: "queued", Submit: ago(10), Profile: "4@10m", Start: now.Add(time.Hour)},
-		{ID: 7, Name: "amr", User: "alice", UID: 1, Account: "a", Partition: "main", State: "ended", EndState: "TIMEOUT", Submit: ago(100), Start: ago(90), End: ago(40), Profile: "2@20m,5@20m", HeldIdle: 1234,
+		{ID: 7, Name: "amr", User: "alice", UID: 1, Account: "a", Partition: "main", State: "ended", EndState: "TIMEOUT", Submit: ago(100), Start: ago(90), End: ago(40), Profile: "2@20m,5@20m", CPUFreq: "2@20m:low,5@20m", HeldIdle: 1234,
 			Past: []api.Span{{Step: 1, Start: ago(90), End: ago(70), Nodes: 2, NodeList: "n[1-2]"}, {Step: 1, Start: ago(70), End: ago(60), Nodes: 1, NodeList: "n1"},
 				{Step: 2, Start: ago(60), End: ago(40), Nodes: 5, NodeList: "n[1-5]"}}},
 		{ID: 8, Name: "runs", User: "alice", UID: 1, Account: "a", Partition: "debug", State: "waiting", Submit: ago(30), Start: ago(20), End: now.Add(time.Hour), Profile: "3@1h", HeldIdle: 66,
@@ -76,6 +76,7 @@ func TestRows(t *testing.T) {
 		"-X -a -o jobid%3,jobname%4,state,user%-6,account": "Job JobN      State User      Account\n--- ---- ---------- ------ ----------\n  7  amr    TIMEOUT alice           a\n  8 runs    RUNNING alice           a\n  9 lat+    PENDING bob             b\n",
 		"-n -P -o jobid,promised,late,promise,cause":       "7||120.0|0 of 1 kept|\n7/1||||\n7/2|2026-11-20T12:58:00|120.0|late|node n5 is down\n8||||\n8/1||||\n",
 		"-n -X -P -o jobid -S now-30minutes":               "8\n",
+		"-n -X -P -o jobid,profile":                        "7|2@20m:low,5@20m\n8|3@1h\n",
 		"-n -P -o jobid,heldidle":                          "7|1234\n7/1|\n7/2|\n8|66\n8/1|\n",
 		"-n -P -o jobid,wasted,lent":                       "7|600|0\n7/1|600|0\n7/2|0|0\n8|0|0\n8/1|0|0\n", // step 1 of 7 asked for 2400
 		"-P -a --totals=user":                              "User|Jobs|NodeSeconds|HeldIdle\nalice|2|12600|1300\nbob|1|0|0\n",

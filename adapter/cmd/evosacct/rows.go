@@ -195,7 +195,7 @@ var all = []column{
 	}},
 	{"Wasted", 12, func(r row) string { return strconv.FormatFloat(r.wasted, 'f', 0, 64) }},
 	{"Lent", 12, func(r row) string { return strconv.FormatFloat(r.lent, 'f', 0, 64) }},
-	{"Profile", -24, func(r row) string { return r.job.Profile }},
+	{"Profile", -24, func(r row) string { return r.job.Asked() }},
 	{"Promised", 19, func(r row) string {
 		if r.step == 0 || len(r.grown) == 0 {
 			return ""

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"fmt"
 	"maps"
 	"os"
@@ -28,7 +27,7 @@ var fields = map[string]field{
 	"id":         {"EVO_JOBID", "the evolving job; of a chain's links, the first one", func(j api.Job, _ time.Time) string { return strconv.FormatUint(uint64(j.ID), 10) }},
 	"step":       {"STEP", "the present step and how many there are", func(j api.Job, _ time.Time) string { return fmt.Sprintf("%d/%d", j.Step, j.Steps) }},
 	"state":      {"EVO_STATE", "the state, WAITING for the next step's nodes too", func(j api.Job, _ time.Time) string { return stateName(j) }},
-	"profile":    {"PROFILE", "the profile as it was asked for", func(j api.Job, _ time.Time) string { return asked(j) }},
+	"profile":    {"PROFILE", "the profile as it was asked for", func(j api.Job, _ time.Time) string { return j.Asked() }},
 	"drive":      {"DRIVE", "the drive mode", func(j api.Job, _ time.Time) string { return j.Drive }},
 	"limit":      {"EXPAND_LIMIT", "the expand limit", func(j api.Job, _ time.Time) string { return j.ExpandLimit }},
 	"claim":      {"CLAIM", "the nodes of --max-nodes, 0 for none", func(j api.Job, _ time.Time) string { return strconv.Itoa(j.Claim) }},
@@ -45,9 +44,6 @@ var fields = map[string]field{
 	"end":        {"END_TIME", "the end, actual or planned", func(j api.Job, now time.Time) string { return slurmTime(j.End, now) }},
 	"reason":     {"EVO_REASON", "why the job is where it is", func(j api.Job, _ time.Time) string { return j.Reason }},
 }
-
-// asked returns the profile as the user wrote it.
-func asked(j api.Job) string { return cmp.Or(j.CPUFreq, j.Profile) }
 
 // componentsText returns the components of a job with their nodes: ocean=n[1-2],atm=n3.
 func componentsText(j api.Job) string {

@@ -49,7 +49,7 @@ var longColumns = []column{
 	{"SUBMIT", false, func(j display.Line, now time.Time) string { return full(j.Submit, now) }},
 	{"START", false, func(j display.Line, now time.Time) string { return full(j.Start, now) }},
 	{"END", false, func(j display.Line, now time.Time) string { return full(j.End, now) }},
-	{"PROFILE", false, func(j display.Line, _ time.Time) string { return legible.Cut(asked(j.Job), 40, "+") }},
+	{"PROFILE", false, func(j display.Line, _ time.Time) string { return legible.Cut(j.Asked(), 40, "+") }},
 	{"LIMIT", false, func(j display.Line, _ time.Time) string { return j.ExpandLimit }},
 	{"DRIVE", false, func(j display.Line, _ time.Time) string { return j.Drive }},
 	{"NODELIST", false, func(j display.Line, _ time.Time) string { return j.NodeList }},

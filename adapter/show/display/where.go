@@ -14,7 +14,7 @@ func Where(j api.Job) []string {
 	if j.Step > 0 {
 		text += fmt.Sprintf(" in step %d of %d", j.Step, j.Steps)
 	}
-	lines := []string{text + fmt.Sprintf(", on %s %s, profile %s, drive mode %s", Nodes(j.Nodes), j.NodeList, j.Profile, j.Drive)}
+	lines := []string{text + fmt.Sprintf(", on %s %s, profile %s, drive mode %s", Nodes(j.Nodes), j.NodeList, j.Asked(), j.Drive)}
 	if j.Reason != "" {
 		lines = append(lines, "because: "+j.Reason)
 	}

@@ -171,7 +171,7 @@ func TestOneAxis(t *testing.T) {
 func TestGrowths(t *testing.T) {
 	c := small()
 	j := &c.jobs[0]
-	j.Profile, j.Step, j.Steps = "2@5m,4@5m,6@5m", 2, 3
+	j.Profile, j.CPUFreq, j.Step, j.Steps = "2@5m,4@5m,6@5m", "2@5m,4@5m:low,6@5m", 2, 3
 	came := after(-1).Add(30 * time.Second)
 	j.Past = []api.Span{{Step: 1, Start: after(-10), End: came, Nodes: 2, NodeList: "n[1-2]"}, {Step: 2, Start: came, Nodes: 4, NodeList: "n[1-4]"}}
 	j.Plan = []api.Span{{Step: 1, Start: after(-10), End: came, Nodes: 2}, {Step: 2, Start: came, End: after(5), Nodes: 4}, {Step: 3, Start: after(7), End: after(12), Nodes: 6}}
@@ -186,6 +186,7 @@ func TestGrowths(t *testing.T) {
 		`<td>2 → 4</td><td>11:55:00</td><td>11:59:30</td>` + "\n" + `<td>4m30s</td><td>late</td><td>kept back</td>`,
 		`<td>4 → 6</td><td>12:04:00</td><td>now planned for 12:07:00</td>` + "\n" + `<td>3m00s</td><td>late</td><td>&lt;b&gt;node&lt;/b&gt; n6 is down</td>`,
 		`11:59:30 – now</td><td>4m30s late</td>`, // its start
+		`<code>2@5m,4@5m:low,6@5m</code>`,
 	} {
 		if !strings.Contains(body, want) {
 			t.Errorf("it does not have %s:\n%s", want, body)
