@@ -40,7 +40,7 @@ func beginning(profile string) string {
 
 // bytes returns about how many bytes a list with plans has more for the job.
 func (j *Job) bytes() int {
-	n := len(j.Profile) + len(j.Bounds) + spanBytes*(len(j.Plan)+len(j.Past))
+	n := len(j.Profile) + len(j.Bounds) + len(j.CPUFreq) + spanBytes*(len(j.Plan)+len(j.Past))
 	for _, spans := range [][]Span{j.Plan, j.Past} {
 		for i := range spans {
 			n += len(spans[i].NodeList)

@@ -51,6 +51,7 @@ type options struct {
 	json, help                                       bool
 	start, end, format, totals                       string
 
+	busy     float64   // watts of a node with a job, by the configuration; 0 if unknown
 	from, to time.Time // of the window; to zero: no end
 	columns  []column
 	named    []api.JobName // by --jobs
@@ -91,6 +92,7 @@ node-seconds of each step. The options are those of sacct.`,
 			if err != nil {
 				return err
 			}
+			o.busy = site.Power.Watts.Busy
 			client, err := reach.Client(site)
 			if err != nil {
 				return err
@@ -308,10 +310,10 @@ func (o *options) write(w io.Writer, jobs []api.Job, now time.Time, events func(
 		}
 		rows := steps(l.Job, grown, now)
 		job := whole(l.Job, rows, grown, now)
-		job.label = l.Label()
+		job.label, job.busy = l.Label(), o.busy
 		o.line(&b, "+", func(c column) string { return c.text(job) })
 		for _, r := range rows {
-			if !o.jobsOnly {
+			if r.busy = o.busy; !o.jobsOnly {
 				o.line(&b, "+", func(c column) string { return c.text(r) })
 			}
 		}

@@ -60,6 +60,21 @@ func recorded(id uint32) ([]api.Event, error) {
 		event(ago(60), "step begun", fmt.Sprintf(`{"step":2,"planned":%d,"nodes":"n[1-5]"}`, ago(60).Unix()))}, nil
 }
 
+// TestEnergy: 9000 and 6000 node-seconds at 400 W are 1 and 0.667 kWh, by a model. Without watts, nothing is known.
+func TestEnergy(t *testing.T) {
+	for busy, want := range map[float64]string{400: "7|~1.000\n7/1|~0.333\n7/2|~0.667\n", 0: "7|\n7/1|\n7/2|\n"} {
+		o, cmd := build()
+		must.OK(t, cmd.ParseFlags([]string{"-n", "-P", "-o", "jobid,energy", "-j", "7"}))
+		must.OK(t, o.prepare(now, func() (string, error) { return "1", nil }))
+		o.busy = busy
+		var b bytes.Buffer
+		must.OK(t, o.write(&b, example(), now, recorded))
+		if b.String() != want {
+			t.Errorf("%v W: %q, want %q", busy, b.String(), want)
+		}
+	}
+}
+
 func TestRows(t *testing.T) {
 	for args, want := range map[string]string{
 		"-n -P -o jobid,step,user,state,nnodes,elapsed,nodeseconds,nodelist": `7||alice|TIMEOUT|5|00:50:00|9000|n[1-5]

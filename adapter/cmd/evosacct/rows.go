@@ -29,6 +29,7 @@ type row struct {
 	nodeSeconds float64
 	wasted      float64       // of these, neither requested nor lent
 	lent        float64       // of these, beyond the profile of a malleable job
+	busy        float64       // watts of a node with a job; 0 if unknown
 	grown       []ran.Promise // its planned growths, of a step the one that it began with
 }
 
@@ -195,6 +196,7 @@ var all = []column{
 	}},
 	{"Wasted", 12, func(r row) string { return strconv.FormatFloat(r.wasted, 'f', 0, 64) }},
 	{"Lent", 12, func(r row) string { return strconv.FormatFloat(r.lent, 'f', 0, 64) }},
+	{"Energy", 9, energy},
 	{"Profile", -24, func(r row) string { return r.job.Asked() }},
 	{"Promised", 19, func(r row) string {
 		if r.step == 0 || len(r.grown) == 0 {
@@ -222,6 +224,14 @@ var all = []column{
 	{"Drive", 9, func(r row) string { return r.job.Drive }},
 	{"ExpandLimit", 11, func(r row) string { return r.job.ExpandLimit }},
 	{"Reason", -30, func(r row) string { return r.job.Reason }},
+}
+
+// energy returns the kWh of a row's nodes by the configured watts, marked as not measured; "" if these are unknown.
+func energy(r row) string {
+	if r.busy == 0 {
+		return ""
+	}
+	return "~" + strconv.FormatFloat(r.busy*r.nodeSeconds/3.6e6, 'f', 3, 64)
 }
 
 // told lists the columns that need events.
