@@ -19,8 +19,8 @@ const powerHelp = `Show which idle nodes are off because nothing is planned on t
 could be (advise), until when, and what that saves by the watts of the configuration.
 Only operators may see this.`
 
-const powerSetHelp = `Change at once what happens to idle nodes: power.mode (off, advise, or act), and
-power.reserve. A change outlives restarts, until --configured, or until the
+const powerSetHelp = `Change at once what happens to idle nodes: power.mode (off, advise, or act),
+power.max_wait, and power.reserve. A change outlives restarts, until --configured, or until the
 configuration's own value changes. Without keys, --configured takes all back. The event
 log names the operator. Only operators may do this.`
 

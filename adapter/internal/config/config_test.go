@@ -101,7 +101,7 @@ undriven: cancel
 drain: release queued=hold
 overrun: cancel
 malleable: {policy: gain, approach: pra, threshold: 9, grace: 5s, max_grace: 7s}
-power: {mode: off, reserve: 3, watts: {busy: 300, idle: 200.5, off: 10, booting: 250}}
+power: {mode: off, max_wait: 40s, reserve: 3, watts: {busy: 300, idle: 200.5, off: 10, booting: 250}}
 heal_leaks: true
 overrun_signal: USR1
 operators: {users: [u], groups: [g]}
@@ -126,7 +126,7 @@ log: {level: debug, format: json}
 		ExpandLimit: 2.5, Drive: drivemode.Companion, Margin: 3 * time.Second,
 		HoldAhead: 2 * time.Hour, MaxHolds: 5,
 		HoldShares: HoldShares{Shares{1, 2, 3}, Shares{4, 5, 6}, Shares{7, 8, 9}, Shares{10, 11, 12}}, MaxDelay: 7 * time.Minute, MaxDelays: []string{"partition:a=1m"}, GrowDelay: 10 * time.Minute, AllowPrefer: []string{"near"}, PreferWait: 4 * time.Minute, GiveUp: 3 * time.Minute, Retention: 48 * time.Hour, Undriven: UndrivenCancel, Drain: "release queued=hold", Grace: time.Minute, Overrun: OverrunCancel,
-		Malleable: Malleable{"gain", "pra", 9, 5 * time.Second, 7 * time.Second}, Power: Power{PowerOff, 3, Watts{300, 200.5, 10, 250}}, HealLeaks: true, OverrunSignal: "USR1",
+		Malleable: Malleable{"gain", "pra", 9, 5 * time.Second, 7 * time.Second}, Power: Power{PowerOff, 40 * time.Second, 3, Watts{300, 200.5, 10, 250}}, HealLeaks: true, OverrunSignal: "USR1",
 		Operators: Operators{Users: []string{"u"}, Groups: []string{"g"}}, Read: ReadOwn,
 		Allow: Names{[]string{"a"}, []string{"b", "c"}, []string{"d"}, []string{"e"}, []string{"f"}}, Deny: Names{[]string{"g"}, []string{"h"}, []string{"i"}, []string{"j"}, []string{"k", "l"}},
 		Recorder: Recorder{Dir: "/x/r", MiB: 5}, Mode: ModeObserve, Observe: Observe{"/x/o", 6, true}, Log: Log{Level: "debug", Format: "json"},
@@ -165,6 +165,7 @@ func TestRefused(t *testing.T) {
 		"power: {mode: on}":                                              "power.mode: \"on\"; want off, advise, or act",
 		"power: on":                                                      "power",
 		"power: {mode: advise}":                                          "power.watts: missing; power.mode: advise needs",
+		"power: {max_wait: -1s}":                                         "power.max_wait: -1s; want 0s or more",
 		"power: {reserve: -1}":                                           "power.reserve: -1; want 0 or more",
 		"power: {watts: {busy: 3, idle: -1}}":                            "power.watts: idle: -1 is not within 0 … 1e+06 watts",
 		"power: {watts: {busy: .nan, idle: 1}}":                          "power.watts: busy: NaN is not within",

@@ -18,9 +18,10 @@ const (
 
 // Power is how idle nodes are switched off by plan.
 type Power struct {
-	Mode    PowerMode `mapstructure:"mode"`
-	Reserve int       `mapstructure:"reserve"` // nodes of each partition that stay awake without a planned use
-	Watts   Watts     `mapstructure:"watts"`
+	Mode    PowerMode     `mapstructure:"mode"`
+	MaxWait time.Duration `mapstructure:"max_wait"` // how long jobs that nobody planned may wait for a boot, on average
+	Reserve int           `mapstructure:"reserve"`  // nodes of each partition that stay awake without a planned use, at least
+	Watts   Watts         `mapstructure:"watts"`
 }
 
 // Watts holds how much a node draws in each state.
@@ -43,10 +44,11 @@ func (w Watts) Known() bool { return w != Watts{} }
 const longestBreakEven = 24 * time.Hour
 
 // PowerKeys lists the keys of power that operators may set at run time.
-func PowerKeys() []string { return []string{"power.mode", "power.reserve"} }
+func PowerKeys() []string { return []string{"power.mode", "power.max_wait", "power.reserve"} }
 
 func (p Power) validate(check func(ok bool, key, format string, args ...any)) {
 	check(p.Mode == PowerOff || p.Mode == PowerAdvise || p.Mode == PowerAct, "power.mode", "%q; want off, advise, or act", p.Mode)
+	check(p.MaxWait >= 0, "power.max_wait", "%v; want 0s or more", p.MaxWait)
 	check(p.Reserve >= 0, "power.reserve", "%d; want 0 or more", p.Reserve)
 	w := p.Watts
 	err := w.Model().Validate()

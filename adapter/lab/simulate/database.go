@@ -27,6 +27,7 @@ type Database struct {
 	Grown    map[row.GrowDelayOf]row.GrowDelay
 	Moved    map[uint32]int64 // how much later growths on demand made each waiting job, in seconds; never forgotten
 	Epilogs  map[string]row.Epilog
+	Arrivals []row.Arrivals
 }
 
 // PromiseKey is the key of a promise: its job's row and its step.
@@ -51,7 +52,7 @@ func NewDatabase() *Database {
 // clone returns a copy.
 func (d *Database) clone() *Database {
 	return &Database{Aside: slices.Clone(d.Aside), Jobs: maps.Clone(d.Jobs), Intents: maps.Clone(d.Intents), LastIntent: d.LastIntent, Events: slices.Clone(d.Events),
-		Holds: maps.Clone(d.Holds), Promises: maps.Clone(d.Promises), Delays: maps.Clone(d.Delays), Grown: maps.Clone(d.Grown), Moved: maps.Clone(d.Moved), Epilogs: maps.Clone(d.Epilogs)}
+		Holds: maps.Clone(d.Holds), Promises: maps.Clone(d.Promises), Delays: maps.Clone(d.Delays), Grown: maps.Clone(d.Grown), Moved: maps.Clone(d.Moved), Epilogs: maps.Clone(d.Epilogs), Arrivals: slices.Clone(d.Arrivals)}
 }
 
 // write writes the rows and intents of a step and reports whether it could.
@@ -102,6 +103,8 @@ func (d *Database) write(effects []msg.Effect) (ok bool) {
 			if d.Epilogs[e.Row.Partition] = e.Row; e.Row.Seconds < 0 {
 				delete(d.Epilogs, e.Row.Partition)
 			}
+		case msg.SaveArrivals:
+			d.saveArrivals(e.Row)
 		case msg.Settle:
 			delete(d.Intents, e.Intent)
 		case msg.Task:
@@ -159,8 +162,19 @@ func (d *Database) books() msg.Books {
 	for _, partition := range slices.Sorted(maps.Keys(d.Epilogs)) {
 		b.Epilogs = append(b.Epilogs, d.Epilogs[partition])
 	}
+	b.Arrivals = slices.Clone(d.Arrivals)
 	for _, id := range slices.Sorted(maps.Keys(d.Intents)) {
 		b.Intents = append(b.Intents, d.Intents[id])
 	}
 	return b
+}
+
+// saveArrivals replaces the row of an hour, or deletes those of its partition.
+func (d *Database) saveArrivals(r row.Arrivals) {
+	d.Arrivals = slices.DeleteFunc(slices.Clone(d.Arrivals), func(a row.Arrivals) bool {
+		return a.Partition == r.Partition && (r.Hour < 0 || a.Hour == r.Hour)
+	})
+	if r.Hour >= 0 {
+		d.Arrivals = append(d.Arrivals, r)
+	}
 }

@@ -181,6 +181,8 @@ func configure(c *config.Config, theirs **Policy, words []string) (err error) {
 			c.PreferWait, err = time.ParseDuration(value)
 		case "power.mode": // in storms, whose policy for overruns is none that operators may set
 			c.Power.Mode = config.PowerMode(value)
+		case "power.max_wait":
+			c.Power.MaxWait, err = time.ParseDuration(value)
 		case "power.reserve":
 			c.Power.Reserve, err = strconv.Atoi(value)
 		case "watts":

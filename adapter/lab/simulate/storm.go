@@ -272,7 +272,7 @@ func (g *storming) powered(chance *rand.Rand) []string {
 	}
 	g.add(o)
 	return []string{fmt.Sprintf("power suspend=%s down=%s boot=%s resume=%s", o.pick("1m", "5m", "2h"), o.pick("5s", "20s"), o.pick("10s", "30s"), o.pick("45s", "90s")),
-		fmt.Sprintf("config watts=busy=300,idle=110,boot=160,off=10 power.mode=%s power.reserve=%d", o.pick("act", "act", "act", "advise"), o.IntN(3))}
+		fmt.Sprintf("config watts=busy=300,idle=110,boot=160,off=10 power.mode=%s power.reserve=%d power.max_wait=%s", o.pick("act", "act", "act", "advise"), o.IntN(3), o.pick("0s", "30s", "1h"))}
 }
 
 // sharing has stock jobs ask for some CPUs and memory of their nodes, and submits more of these.

@@ -28,7 +28,7 @@ var Messages = []any{
 	(*slurmctl.Job)(nil), msg.Grown{}, []msg.Part(nil), []slurmctl.Job(nil), msg.Asked{}, msg.Scripted{}, (*slurmctl.Limits)(nil),
 	map[slurmctl.JobID]time.Time(nil), time.Duration(0),
 	// effects added later
-	msg.SaveHold{}, msg.SavePromise{}, msg.SaveDelay{}, msg.SaveGrowDelay{}, msg.SaveEpilog{},
+	msg.SaveHold{}, msg.SavePromise{}, msg.SaveDelay{}, msg.SaveGrowDelay{}, msg.SaveEpilog{}, msg.SaveArrivals{},
 	// results of commands added later
 	[]slurmctl.LicenseStock(nil), []slurmctl.JobID(nil),
 }

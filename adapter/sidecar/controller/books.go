@@ -144,6 +144,8 @@ func (b *books) writeOne(tx *store.Store, e msg.Effect) error {
 		return tx.SaveGrowDelay(ctx, e.Row)
 	case msg.SaveEpilog:
 		return tx.SaveEpilog(ctx, e.Row)
+	case msg.SaveArrivals:
+		return tx.SaveArrivals(ctx, e.Row)
 	case msg.Settle:
 		return tx.Settle(ctx, e.Intent, e.At, e.Err)
 	case msg.Task:
@@ -218,6 +220,9 @@ func (b *books) read() (all msg.Books, err error) {
 		return all, err
 	}
 	if all.Epilogs, err = st.Epilogs(ctx); err != nil {
+		return all, err
+	}
+	if all.Arrivals, err = st.Arrivals(ctx); err != nil {
 		return all, err
 	}
 	if all.GrowDelays, err = st.GrowDelays(ctx); err != nil {

@@ -243,7 +243,7 @@ func TestPowerByPlan(t *testing.T) {
 	t.Parallel()
 	watts := config.Watts{Busy: 300, Idle: 200, Off: 10, Booting: 250}
 	l, house := powerLab(t, 3600, func(c *config.Config) {
-		c.Power = config.Power{Mode: config.PowerAct, Watts: watts}
+		c.Power = config.Power{Mode: config.PowerAct, MaxWait: time.Hour, Watts: watts}
 	})
 	const first = 4 * time.Minute
 	id := l.submit("1@4m,6@10s")

@@ -66,6 +66,7 @@ func cycle(c *state.Core, s *state.Snapshot) {
 		follow.Disown(c, s)
 	}
 	slurm.LearnEpilogs(c, c.Snapshot, s)
+	power.Learn(c, c.Snapshot, s)
 	c.Snapshot, c.Quiet.Refitted, c.Moments = s, false, msg.Moments{}
 	if c.Config.Observes() {
 		adopt.Observe(c, s)
@@ -310,6 +311,7 @@ func take(c *state.Core, in msg.Input) {
 	switch in := in.(type) {
 	case msg.Books:
 		adopt.Restore(c, in)
+		power.RestoreArrivals(c, in.Arrivals)
 	case msg.Observation:
 		observed(c, in) // observe → adopt → follow → plan
 	case msg.Planned:

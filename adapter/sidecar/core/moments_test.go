@@ -128,7 +128,7 @@ var clockCompared = reasons(map[string]string{
 	"it says when to poll or to be called":       `act.awaitNodes pace.StartPolls`,
 	"a poll is older than a change":              `hold.TakeReservations hold.Confirmed`,
 	"the allowance is asked again: Quiet.PutOff": "state.take",
-	"polls continue while power saving is on": `hold.SwitchNodes hold.toSwitch state.Leaves hold.watchPower power.act power.follow power.atOnce power.reportFailed power.count power.tell
+	"polls continue while power saving is on": `hold.SwitchNodes hold.toSwitch state.Leaves hold.watchPower power.Learn power.leaveHour power.act power.follow power.atOnce power.reportFailed power.count power.tell
 		power.reservedNow power.firstUses power.Manage power.prevented power.judge`,
 	"polls continue while a malleable job runs":                        "refit.lentUntil lend.withdraw",
 	"polls continue while a job is not adopted, since a task is asked": "plan.MayEver",

@@ -200,3 +200,18 @@ func TestEpilogs(t *testing.T) {
 		t.Errorf("%v; -want +got:\n%s", err, diff)
 	}
 }
+
+// TestArrivals: what was learnt of hours is read as it was written, and deleted with its partition.
+func TestArrivals(t *testing.T) {
+	ctx := t.Context()
+	s := open(t, filepath.Join(t.TempDir(), "db"))
+	for _, a := range []row.Arrivals{{Partition: "b", Hour: 3, Weeks: 1}, {Partition: "a", Hour: 1, Weeks: 2, Nodes: []int{4}}, {Partition: "b", Hour: 3, Weeks: 2, Nodes: []int{7, 1}}, {Partition: "a", Hour: -1}} {
+		if err := s.SaveArrivals(ctx, a); err != nil {
+			t.Fatal(err)
+		}
+	}
+	got, err := s.Arrivals(ctx)
+	if diff := cmp.Diff([]row.Arrivals{{Partition: "b", Hour: 3, Weeks: 2, Nodes: []int{7, 1}}}, got); err != nil || diff != "" {
+		t.Errorf("%v; -want +got:\n%s", err, diff)
+	}
+}

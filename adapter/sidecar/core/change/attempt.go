@@ -7,6 +7,7 @@ import (
 
 	"github.com/evoslurm/evoslurm/adapter/api"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/msg"
+	"github.com/evoslurm/evoslurm/adapter/sidecar/core/power"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/slurm"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/state"
 	"github.com/evoslurm/evoslurm/slurmctl"
@@ -145,6 +146,7 @@ func CopyAll(c *state.Core) *state.Core {
 	n.Epilogs = slurm.CopiedEpilogs(c)
 	n.Power.Since, n.Power.Asked, n.Power.Kept = maps.Clone(c.Power.Since), maps.Clone(c.Power.Asked), maps.Clone(c.Power.Kept)
 	n.Power.ByPlan.Naps, n.Power.ByPlan.Reserve = maps.Clone(c.Power.ByPlan.Naps), maps.Clone(c.Power.ByPlan.Reserve)
+	n.Power.Arrivals = power.CopiedArrivals(c)
 	n.Jobs = state.Jobs{Coming: maps.Clone(c.Coming), Scripts: maps.Clone(c.Scripts), EventsOf: maps.Clone(c.EventsOf), MutedOf: maps.Clone(c.MutedOf), Aside: maps.Clone(c.Aside), Asked: maps.Clone(c.Asked), Unsaved: map[*state.Job]bool{}}
 	copies := make(map[*state.Job]*state.Job, len(c.Active))
 	for _, j := range c.Active {

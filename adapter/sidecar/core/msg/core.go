@@ -34,6 +34,7 @@ type Books struct {
 	Delays     []row.Delay // of stock jobs that waited
 	GrowDelays []row.GrowDelay
 	Epilogs    []row.Epilog
+	Arrivals   []row.Arrivals
 	Aside      []Aside        // jobs to set aside
 	Doubt      slurmctl.JobID // job being handled when the previous process ended, if that proves nothing; 0 if none
 }

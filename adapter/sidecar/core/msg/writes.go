@@ -65,6 +65,8 @@ type (
 	SaveGrowDelay struct{ Row row.GrowDelay }
 	// SaveEpilog saves how long jobs of a partition are COMPLETING.
 	SaveEpilog struct{ Row row.Epilog }
+	// SaveArrivals saves what was learnt of an hour of the week in a partition.
+	SaveArrivals struct{ Row row.Arrivals }
 	// Settle saves the outcome of an intent; "": it worked.
 	Settle struct {
 		Intent int64
@@ -97,6 +99,8 @@ func (SaveGrowDelay) effect() {}
 
 func (SaveEpilog) effect() {}
 
+func (SaveArrivals) effect() {}
+
 func (Settle) effect() {}
 
 func (AddJob) write() {}
@@ -122,6 +126,8 @@ func (SaveDelay) write() {}
 func (SaveGrowDelay) write() {}
 
 func (SaveEpilog) write() {}
+
+func (SaveArrivals) write() {}
 
 func (Settle) write() {}
 

@@ -109,7 +109,7 @@ func judge(c *state.Core, s *state.Snapshot) verdict {
 		}
 	}
 	for name := range s.Partitions {
-		v.reserve[name] = c.Config.Power.Reserve
+		v.reserve[name] = reserveOf(c, s, name)
 	}
 	beyond := func(n *node) bool {
 		return !slices.ContainsFunc(n.parts, func(part string) bool { return spare[part] <= v.reserve[part] })

@@ -27,7 +27,7 @@ func saving(t *testing.T, nodes int, mode config.PowerMode) *statetest.Bench {
 	t.Helper()
 	b := statetest.New(t, nodes)
 	b.Power.SetSaving(statetest.SavesPower)
-	b.Config.Power = config.Power{Mode: mode, Watts: watts}
+	b.Config.Power = config.Power{Mode: mode, MaxWait: time.Hour, Watts: watts}
 	b.Started = b.Now.Add(-settling)
 	return b
 }

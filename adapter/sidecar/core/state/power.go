@@ -30,6 +30,26 @@ type Power struct {
 	Failed []string             // nodes that the latest poll shows not to have come up
 	Except slurmctl.PowerExceptions
 	ByPlan PowerPlan
+
+	Arrivals Arrivals
+}
+
+// HoursOfWeek is how many hours a week has.
+const HoursOfWeek = 168
+
+// Arrivals holds what was learnt of jobs that nobody planned. Owner: power.
+type Arrivals struct {
+	Hours   map[string][]ArrivalHour // by partition: the hours of the week, in UTC, from Monday 0:00
+	Hour    int                      // the present one
+	Entered time.Time                // since when it is watched; zero: it is not
+	Begun   time.Time                // of the present period
+	Taken   map[string]int           // nodes that jobs took in it, by partition
+}
+
+// ArrivalHour holds what was learnt of an hour of the week.
+type ArrivalHour struct {
+	Weeks int   // in which the hour was watched
+	Nodes []int // nodes that jobs took in the last periods with such jobs, oldest first
 }
 
 // PowerPlan holds which idle nodes are off by plan, or would be, and what that saves. Owner: power.
@@ -72,6 +92,7 @@ func (p *Power) SetSaving(cfg slurmctl.Config) {
 	if p.Since == nil {
 		p.Since, p.Asked, p.Kept = map[string]PowerSeen{}, map[string]time.Time{}, map[string]time.Time{}
 		p.ByPlan.Naps, p.ByPlan.Reserve = map[string]Nap{}, map[string]int{}
+		p.Arrivals.Hours, p.Arrivals.Taken = map[string][]ArrivalHour{}, map[string]int{}
 	}
 }
 
