@@ -53,7 +53,6 @@ type commands interface {
 	PowerUp(context.Context, []string) error
 	KeepUp(context.Context, []string) error
 	PowerDown(context.Context, []string) error
-	DrainNodes(context.Context, []string, string) error
 	Contact(context.Context, []string) error
 	Version(context.Context) (string, error)
 	Ping(context.Context) ([]slurmctl.Controller, error)

@@ -282,4 +282,37 @@ func TestPowerByPlan(t *testing.T) {
 		}
 	}
 	l.end(id)
+
+	// one that does not come up is drained, and the event says what to do
+	l.eventually("all nodes off again", func() error {
+		if off := l.withPower(slurmctl.PoweredDown); len(off) != 6 {
+			return fmt.Errorf("off: %v", off)
+		}
+		return nil
+	})
+	house.mu.Lock()
+	house.broken = "n3"
+	house.mu.Unlock()
+	id = l.submit("4@10s")
+	l.eventually("n3 is drained", func() error {
+		nodes, _, err := l.slurm.Nodes(l.ctx())
+		l.must(err)
+		if i := slices.IndexFunc(nodes, func(n slurmctl.Node) bool { return n.Name == "n3" }); !strings.HasPrefix(nodes[i].State, "drain") {
+			return fmt.Errorf("it is %s%s", nodes[i].State, nodes[i].Flags)
+		}
+		return nil
+	})
+	l.running(id, 1)
+	l.eventually("the event", func() error {
+		events, err := l.store.Events(l.ctx(), 0, 0, 10000)
+		l.must(err)
+		for _, e := range events {
+			if e.Kind == "nodes drained" && strings.Contains(string(e.Detail), "State=RESUME NodeName=n3") {
+				return nil
+			}
+		}
+		return errors.New("there is none")
+	})
+	l.end(id)
+	l.scontrol("update", "NodeName=n3", "State=RESUME")
 }
