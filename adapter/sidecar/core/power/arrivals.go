@@ -24,7 +24,7 @@ const (
 	mostPeriods = 64
 	// leastWeeks is in how many weeks an hour must have been watched to count.
 	leastWeeks = 2
-	// mostArrivals bounds the partitions of which arrivals are learnt.
+	// mostArrivals bounds the partitions whose arrivals are learnt.
 	mostArrivals = 64
 	// cautiousPart is which part of a partition stays awake while its arrivals are not known.
 	cautiousPart = 4
