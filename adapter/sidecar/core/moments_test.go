@@ -129,7 +129,7 @@ var clockCompared = reasons(map[string]string{
 	"a poll is older than a change":              `hold.TakeReservations hold.Confirmed`,
 	"the allowance is asked again: Quiet.PutOff": "state.take",
 	"polls continue while power saving is on": `hold.SwitchNodes hold.toSwitch state.Leaves hold.watchPower power.Learn power.leaveHour power.act power.follow power.atOnce power.reportFailed power.count power.tell
-		power.reservedNow power.firstUses power.Manage power.prevented power.judge`,
+		power.reservedNow power.firstUses power.Manage power.prevented`,
 	"polls continue while a malleable job runs":                        "refit.lentUntil lend.withdraw",
 	"polls continue while a job is not adopted, since a task is asked": "plan.MayEver",
 	"polls continue while an event is muted":                           "state.UnmuteAll",

@@ -55,11 +55,7 @@ func Learn(c *state.Core, before, s *state.Snapshot) {
 		a.Begun, a.Taken = s.Taken, map[string]int{}
 	}
 	for i := range s.Jobs {
-		r := &s.Jobs[i]
-		if was := before.ByID[r.ID]; len(r.NodeList) == 0 || was != nil && len(was.NodeList) > 0 || slurm.IsExpander(c, r) {
-			continue
-		}
-		if r.State != slurmctl.Completing && r.StartTime.Sub(r.SubmitTime) <= c.Power.Up()+hold.PowerLead && len(s.Partitions[r.Partition].Nodes) > 0 {
+		if r := &s.Jobs[i]; arrived(c, before, r) && len(s.Partitions[r.Partition].Nodes) > 0 {
 			a.Taken[r.Partition] = min(a.Taken[r.Partition]+len(r.NodeList), len(s.Partitions[r.Partition].Nodes))
 		}
 	}
@@ -72,6 +68,13 @@ func Learn(c *state.Core, before, s *state.Snapshot) {
 		}
 		a.Begun, a.Taken = s.Taken, map[string]int{}
 	}
+}
+
+// arrived reports whether a job has nodes since the previous poll, and did not have to wait for them.
+func arrived(c *state.Core, before *state.Snapshot, r *slurmctl.Job) bool {
+	was := before.ByID[r.ID]
+	had := was != nil && len(was.NodeList) > 0
+	return len(r.NodeList) > 0 && !had && r.State != slurmctl.Completing && !slurm.IsExpander(c, r) && r.StartTime.Sub(r.SubmitTime) <= c.Power.Up()+hold.PowerLead
 }
 
 // hoursOf returns what was learnt of a partition, or nil if there are too many.

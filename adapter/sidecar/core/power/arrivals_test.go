@@ -80,6 +80,7 @@ func TestReserveByHour(t *testing.T) {
 		}
 	}
 	b.Config.Power.MaxWait, b.Config.Power.Reserve = 0, 3
+	b.Seen.Taken = monday.Add(4*7*24*time.Hour + 26*time.Hour)
 	if got := reserveOf(b.Core, b.Seen, "main"); got != 3 {
 		t.Errorf("with a fixed reserve: %d", got)
 	}

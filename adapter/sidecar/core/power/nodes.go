@@ -25,9 +25,12 @@ type node struct {
 	excepted bool     // the site keeps it on
 	isOn     bool
 	isOff    bool // and may be requested to come up
+	unwanted bool // its first use is far enough away for it to go off
 	spare    bool // a job that nobody planned can have it
 	mayGoOff bool // unless it belongs to the reserve
 	isDue    bool // its use is so near that it must come up
+
+	wantedSoon bool // something is planned on it before it could go off and come up again
 }
 
 // idleNodes lists the nodes that no job has, those that Slurm gives to jobs first first.
@@ -37,17 +40,9 @@ func idleNodes(c *state.Core, s *state.Snapshot, uses []int64) (all []node) {
 	up := int64(p.Up() / time.Second)
 	due := up + int64((hold.PowerLead+state.PowerCycle+c.Config.PollInterval+p.Wave(len(p.ByPlan.Naps)))/time.Second)
 	for i := range s.Nodes {
-		n := &s.Nodes[i]
-		if s.InUse[n.Name] || n.CPUsAlloc > 0 || !n.Usable() || n.Unheard() || reserved[n.Name] || s.Asked[n.Name] || slices.Contains(c.Leaked, n.Name) || slurm.IsSuspect(c, []string{n.Name}) {
-			continue
+		if n := &s.Nodes[i]; !reserved[n.Name] && isIdle(c, s, n) {
+			all = append(all, nodeOf(p, n, i, parts[i], uses[i]-now, near{soon, up, due}))
 		}
-		_, asked := p.Asked[n.Name]
-		one := node{name: n.Name, at: i, parts: parts[i], isOn: n.Power() == slurmctl.PowerOn, isOff: n.Power() == slurmctl.PoweredDown && !asked && len(parts[i]) > 0}
-		in := uses[i] - now
-		one.spare = (one.isOn || n.Power() == slurmctl.PowerUp || asked && n.Power() == slurmctl.PoweredDown) && in > soon
-		one.mayGoOff = one.isOn && one.spare && n.State == "idle" && n.Flags == "" && len(parts[i]) > 0
-		one.isDue = in > up && in <= due // sooner, and Slurm would switch it on itself
-		all = append(all, one)
 	}
 	slices.SortStableFunc(all, func(a, b node) int { return cmp.Compare(s.Nodes[a.at].Weight, s.Nodes[b.at].Weight) })
 	except(&p.Except, s, all)
@@ -55,6 +50,32 @@ func idleNodes(c *state.Core, s *state.Snapshot, uses []int64) (all []node) {
 		all[i].mayGoOff = all[i].mayGoOff && !all[i].excepted
 	}
 	return all
+}
+
+// near holds how many seconds ahead a use counts: a node cannot go off and come up again before, cannot come up before, and
+// must come up before.
+type near struct{ soon, up, due int64 }
+
+// nodeOf returns an idle node whose first use is some seconds away.
+func nodeOf(p *state.Power, n *slurmctl.Node, at int, parts []string, in int64, by near) node {
+	_, asked := p.Asked[n.Name]
+	one := node{name: n.Name, at: at, parts: parts, isOn: n.Power() == slurmctl.PowerOn, unwanted: in > by.soon}
+	off := n.Power() == slurmctl.PoweredDown
+	one.isOff = off && !asked && len(parts) > 0
+	one.spare = one.unwanted && (one.isOn || n.Power() == slurmctl.PowerUp || off && asked)
+	one.mayGoOff = one.isOn && one.spare && n.State == "idle" && n.Flags == "" && len(parts) > 0
+	one.wantedSoon = in > 0 && !one.unwanted
+	one.isDue = in > by.up && in <= by.due // sooner, and Slurm would switch it on itself
+	return one
+}
+
+// isIdle reports whether no job has a node, and Slurm gives it to jobs.
+func isIdle(c *state.Core, s *state.Snapshot, n *slurmctl.Node) bool {
+	switch {
+	case s.InUse[n.Name], n.CPUsAlloc > 0, !n.Usable(), n.Unheard(), s.Asked[n.Name], slices.Contains(c.Leaked, n.Name), slurm.IsSuspect(c, []string{n.Name}):
+		return false
+	}
+	return true
 }
 
 // except marks the nodes that the site keeps on.

@@ -6,7 +6,6 @@ import (
 
 	"github.com/evoslurm/evoslurm/adapter/internal/config"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/state"
-	"github.com/evoslurm/evoslurm/planner"
 )
 
 // Slurm switches a node off once it has been idle for SuspendTime, because it cannot know how long the node stays idle.
@@ -95,49 +94,62 @@ type verdict struct {
 	reserve map[string]int       // by partition
 }
 
+// spares counts by partition the idle nodes that are on and not wanted soon, and how many must be.
+type spares struct{ has, need map[string]int }
+
+// beyond reports whether the reserves do without a node.
+func (x spares) beyond(n *node) bool {
+	return !slices.ContainsFunc(n.parts, func(part string) bool { return x.has[part] <= x.need[part] })
+}
+
+// lack reports whether a reserve needs a further node such as this one.
+func (x spares) lack(n *node) bool {
+	return slices.ContainsFunc(n.parts, func(part string) bool { return x.has[part] < x.need[part] })
+}
+
+func (x spares) add(n *node, by int) {
+	for _, part := range n.parts {
+		x.has[part] += by
+	}
+}
+
 // judge decides about all idle nodes.
 func judge(c *state.Core, s *state.Snapshot) verdict {
-	uses, now, soon := firstUses(c, s), s.Taken.Unix(), int64(gap(c)/time.Second)
+	uses := firstUses(c, s)
 	idle := idleNodes(c, s, uses)
 	v := verdict{naps: map[string]state.Nap{}, reserve: map[string]int{}}
-	spare := map[string]int{} // idle nodes that are on, and not wanted soon
-	for i := range idle {
-		if idle[i].spare {
-			for _, part := range idle[i].parts {
-				spare[part]++
-			}
-		}
-	}
 	for name := range s.Partitions {
 		v.reserve[name] = reserveOf(c, s, name)
 	}
-	beyond := func(n *node) bool {
-		return !slices.ContainsFunc(n.parts, func(part string) bool { return spare[part] <= v.reserve[part] })
-	}
-	add := func(n *node, by int) {
-		for _, part := range n.parts {
-			spare[part] += by
+	spare := spares{map[string]int{}, v.reserve}
+	for i := range idle {
+		if idle[i].spare {
+			spare.add(&idle[i], 1)
 		}
 	}
 	for i := range idle { // those that Slurm gives to jobs last go off first
-		if n := &idle[len(idle)-1-i]; n.mayGoOff && beyond(n) {
+		if n := &idle[len(idle)-1-i]; n.mayGoOff && spare.beyond(n) {
 			v.off = append(v.off, n.name)
 			v.naps[n.name] = state.Nap{Since: s.Taken, Until: uses[n.at]}
-			add(n, -1)
+			spare.add(n, -1)
 		}
 	}
 	for i := range idle {
-		n := &idle[i]
-		lacks := slices.ContainsFunc(n.parts, func(part string) bool { return spare[part] < v.reserve[part] })
-		switch {
-		case n.isOff && n.isDue:
-			v.due = append(v.due, n.name)
-		case n.isOff && lacks && uses[n.at]-now > soon:
-			v.wake = append(v.wake, n.name)
-			add(n, 1)
-		case n.isOn && !n.excepted && v.naps[n.name].Since.IsZero() && (n.spare && !beyond(n) || uses[n.at] < planner.Forever && uses[n.at] > now && !n.spare):
-			v.keep = append(v.keep, n.name)
-		}
+		v.stayOn(&idle[i], spare)
 	}
 	return v
+}
+
+// stayOn decides whether a node comes up, or is kept on.
+func (v *verdict) stayOn(n *node, spare spares) {
+	_, goesOff := v.naps[n.name]
+	switch {
+	case n.isOff && n.isDue:
+		v.due = append(v.due, n.name)
+	case n.isOff && n.unwanted && spare.lack(n):
+		v.wake = append(v.wake, n.name)
+		spare.add(n, 1)
+	case n.isOn && !n.excepted && !goesOff && (n.spare && !spare.beyond(n) || n.wantedSoon):
+		v.keep = append(v.keep, n.name)
+	}
 }

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/evoslurm/evoslurm/adapter/api"
 	"github.com/evoslurm/evoslurm/adapter/internal/config"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/msg"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/state"
@@ -261,15 +262,21 @@ func TestAdvise(t *testing.T) {
 	if diff := a.KWh - want; a.Mode != "advise" || a.Nodes != 1 || a.Boots != 1 || a.Saves != 100 || diff > .001 || diff < -.001 {
 		t.Errorf("%+v, want %v kWh", a, want)
 	}
+	shows(t, a)
+	b.Config.Power.Mode = config.PowerOff
+	if got := commands(b); got != nil || len(b.Power.ByPlan.Naps) > 0 || Show(b.Core).Why == "" {
+		t.Errorf("off: %q, %+v", got, Show(b.Core))
+	}
+}
+
+// shows checks the rest of what TestAdvise shows.
+func shows(t *testing.T, a api.Power) {
+	t.Helper()
 	if len(a.Naps) != 1 || a.Naps[0].NodeList != "n2" || !a.Naps[0].Until.IsZero() || !a.Naps[0].Since.Equal(statetest.Start) {
 		t.Errorf("naps: %+v", a.Naps)
 	}
 	if a.BreakEven != 35 || a.Boot != 70 || a.Shutdown != 40 || a.States.Idle != 3 || len(a.Reserve) != 1 || a.Reserve[0].Nodes != 1 {
 		t.Errorf("%+v", a)
-	}
-	b.Config.Power.Mode = config.PowerOff
-	if got := commands(b); got != nil || len(b.Power.ByPlan.Naps) > 0 || Show(b.Core).Why == "" {
-		t.Errorf("off: %q, %+v", got, Show(b.Core))
 	}
 }
 
