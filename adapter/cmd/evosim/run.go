@@ -244,14 +244,19 @@ func (f *runFlags) experiment(name string, stdin io.Reader, stderr io.Writer) (e
 		return e, err
 	}
 	f.power.Apply(&e)
+	return e, f.readFill()
+}
+
+// readFill reads --fill.
+func (f *runFlags) readFill() error {
 	for _, text := range f.fill {
 		length, err := planner.ParseDuration(text)
 		if err != nil {
-			return e, fmt.Errorf("--fill: %w", err)
+			return fmt.Errorf("--fill: %w", err)
 		}
 		f.lengths = append(f.lengths, length)
 	}
-	return e, nil
+	return nil
 }
 
 func readConf(name string, leaveOut []string) (slurmsim.Options, error) {

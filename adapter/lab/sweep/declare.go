@@ -107,14 +107,20 @@ func Read(name string) (*Sweep, error) {
 	if s.Speedup != "" {
 		fmt.Fprint(sum, "\n", s.Speedup)
 	}
-	if s.Power != simulate.DefaultPower {
-		fmt.Fprint(sum, "\n", s.Power)
-	}
-	if s.Fill != nil {
-		fmt.Fprint(sum, "\n", s.Fill)
-	}
+	fmt.Fprint(sum, s.extras())
 	s.digest = fmt.Sprintf("%x", sum.Sum(nil)[:6])
 	return s, nil
+}
+
+// extras returns what the digest has of keys that few declarations have: "" without them.
+func (s *Sweep) extras() (text string) {
+	if s.Power != simulate.DefaultPower {
+		text += fmt.Sprint("\n", s.Power)
+	}
+	if s.Fill != nil {
+		text += fmt.Sprint("\n", s.Fill)
+	}
+	return text
 }
 
 func (s *Sweep) check() error {
