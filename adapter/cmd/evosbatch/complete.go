@@ -62,6 +62,9 @@ func propose(cmd *cobra.Command, args []string, word string) ([]cobra.Completion
 	if strings.HasPrefix(word, "--size=") {
 		return []cobra.Completion{"--size=any", "--size=pow2", "--size=multiple:"}, cobra.ShellCompDirectiveNoSpace | cobra.ShellCompDirectiveNoFileComp
 	}
+	if strings.HasPrefix(word, "--checkpoint=") {
+		return []cobra.Completion{"--checkpoint=none", "--checkpoint=demand", "--checkpoint=periodic:", "--checkpoint=dmtcp"}, cobra.ShellCompDirectiveNoSpace | cobra.ShellCompDirectiveNoFileComp
+	}
 	if strings.HasPrefix(word, "--expand-limit=") {
 		return []cobra.Completion{"--expand-limit=1", "--expand-limit=2", "--expand-limit=inf"}, cobra.ShellCompDirectiveNoFileComp
 	}

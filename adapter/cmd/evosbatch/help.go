@@ -3,6 +3,9 @@ package main
 const usage = `Usage: evosbatch [sbatch options] --profile=NODES@DURATION[,NODES@DURATION...]
        evosbatch [sbatch options] --component=NAME --profile=PROFILE [--component=...]
        evosbatch [sbatch options] --moldable=ALTERNATIVES [--moldable-by=preference]
+       evosbatch [sbatch options] --malleable=MIN-MAX|--profile=... --tasks=FILE|FIRST-LAST
+                 [--bag=DIR] [--retries=N] [--checkpoint=none|demand|periodic:TIME|dmtcp]
+                 [--drain-time=TIME|auto] -- command {}
        evosbatch [sbatch options] --malleable=MIN-MAX [--size=any|pow2|multiple:K]
                  [--grace=DURATION] [--speedup=FILE|amdahl:F]
                  [--expand-limit=1|2|inf] [--drive=auto|merge|companion|chain]
@@ -58,6 +61,12 @@ Options of evosbatch:
       --on-grow=CMD, --on-shrink=CMD, --on-step=CMD
                               commands that evosctl next runs in the job: after nodes
                               have come, before nodes leave, after a step has begun
+      --tasks=FILE|1-30000    submit a bag of tasks: the job runs the command after the
+                              options once for each line of the file, or each number,
+                              on the nodes that come and go, by evosrun --tasks, which
+                              explains --bag, --retries, --checkpoint, --checkpoint-cmd,
+                              --checkpoint-signal, --restart-cmd, and --drain-time.
+                              --tasks=4 is --tasks-per-node=4, as of sbatch
       --require-profile       refuse a job without a profile (default: submit it as a
                               stock job by sbatch)
       --rigid                 submit an ordinary job with the profile's largest number of

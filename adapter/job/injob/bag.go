@@ -64,7 +64,7 @@ type crew struct {
 }
 
 // parseBag reads the options of evosrun --tasks.
-func parseBag(s srunArgs, job uint32, getenv func(string) string) (o bag.Options, err error) {
+func parseBag(s srunArgs, job uint32) (o bag.Options, err error) {
 	for _, no := range notInBag {
 		if s.has(no.name) {
 			return o, fmt.Errorf("--%s cannot be used with --tasks: %s", no.name, no.why)
@@ -119,9 +119,22 @@ func parseOutputs(s srunArgs, dir string) (output, errs string, err error) {
 	return output, errs, nil
 }
 
+// CheckBag refuses arguments of evosrun --tasks that are wrong in any job.
+func CheckBag(args []string) error {
+	s, err := parseSrun(args)
+	if err != nil {
+		return err
+	}
+	if _, err := parseFollow(s); err != nil {
+		return err
+	}
+	_, err = parseBag(s, 0)
+	return err
+}
+
 // makeCrew opens the bag and starts to lead it.
 func (f *follower) makeCrew() (*crew, error) {
-	o, err := parseBag(f.args, f.Allocation.Job, f.getenv)
+	o, err := parseBag(f.args, f.Allocation.Job)
 	if err != nil {
 		return nil, err
 	}
@@ -252,13 +265,8 @@ func parseKeeping(s srunArgs) (k bag.Keeping, err error) {
 	if k.Kind, k.Period, err = parseKind(value); err != nil {
 		return k, fmt.Errorf("--checkpoint=%s: %w", value, err)
 	}
-	for _, name := range []string{"checkpoint-signal", "checkpoint-cmd", "restart-cmd"} {
-		if s.has(name) && k.Kind == bag.KeepNone {
-			return k, fmt.Errorf("--%s is for --checkpoint=demand or periodic:TIME", name)
-		}
-		if s.has(name) && value == "dmtcp" {
-			return k, fmt.Errorf("--%s cannot be used with --checkpoint=dmtcp, which has its own", name)
-		}
+	if err := checkHow(s, value); err != nil {
+		return k, err
 	}
 	if text, given := s.last("checkpoint-signal"); given {
 		if k.Signal = strings.TrimPrefix(text, "SIG"); !slices.Contains(LeaveSignals, k.Signal) {
@@ -279,6 +287,19 @@ func parseKeeping(s srunArgs) (k bag.Keeping, err error) {
 		return dmtcp(k)
 	}
 	return k, nil
+}
+
+// checkHow refuses options that say how to checkpoint where nothing is checkpointed so.
+func checkHow(s srunArgs, value string) error {
+	for _, name := range []string{"checkpoint-signal", "checkpoint-cmd", "restart-cmd"} {
+		switch {
+		case s.has(name) && value == bag.KeepNone:
+			return fmt.Errorf("--%s is for --checkpoint=demand or periodic:TIME", name)
+		case s.has(name) && value == "dmtcp":
+			return fmt.Errorf("--%s cannot be used with --checkpoint=dmtcp, which has its own", name)
+		}
+	}
+	return nil
 }
 
 // parseKind reads when tasks are checkpointed.

@@ -75,7 +75,11 @@ func (c *Command) run(ctx context.Context) (int, error) {
 	here := site{cluster: c.Cluster, partitions: c.Partitions, maxGrace: c.MaxGrace, mayPrefer: c.MayPrefer, mayEvolve: c.MayEvolve, stderr: c.Stderr}
 	in := reader{environ: c.Environ, stdin: c.Stdin, stderr: c.Stderr, lastRuns: c.LastRuns, site: here}
 
-	// 1. Words → options, as sbatch reads them.
+	// 1. Words → options, as sbatch reads them. A bag of tasks is a script of its own.
+	var err error
+	if c.Args, err = withBag(c.Args, func() string { return program.help(ctx) }); err != nil {
+		return 0, err
+	}
 	table := newOptionTable()
 	line, bad := table.read(c.Args, func() string { return program.help(ctx) })
 

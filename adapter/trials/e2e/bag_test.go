@@ -3,6 +3,7 @@ package e2e_test
 import (
 	"fmt"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -98,6 +99,13 @@ func TestBag(t *testing.T) {
 		if !strings.Contains(joined, want) {
 			t.Errorf("it did not print %q, but\n%s", want, joined)
 		}
+	}
+	id = s.submit("--drive=companion", "--malleable=1-4", "--time=20", "--tasks=1-9", "--", "sh", "-c", "echo \"$1 it's $EVO_TASK\"", "sh", "{}")
+	if out := s.output(id); !slices.Contains(out, "evosrun: 9 of 9 tasks done") {
+		t.Errorf("evosbatch --tasks: %q", out)
+	}
+	if text, err := os.ReadFile(fmt.Sprintf("%s/evobag-%s/out/7", dir, id)); string(text) != "7 it's 7\n" {
+		t.Errorf("its task 7 printed %q, %v", text, err)
 	}
 	s.stop(syscall.SIGTERM)
 }

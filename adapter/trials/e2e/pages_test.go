@@ -137,12 +137,13 @@ var users = map[string]string{
 	"--profile=2-4@10m,5-16@30m":                       "--profile=2-4@10m,5-16@30m",
 	"evosctl wait-event":                               "EVO_JOB_ID=$(cat malleable) evosctl wait-event --timeout=2m && grep -q grow said",
 	"evosctl accept K":                                 "export EVO_JOB_ID=$(cat malleable); until evosctl accept 2; do evosctl wait-event --timeout=1m; done; test $(evosctl hostfile | wc -l) = 4", // an offer may be withdrawn in between
-	"evosctl progress 0.37":                            "EVO_JOB_ID=$(cat malleable) evosctl progress 0.37 && until evosqueue -l -j $(cat malleable) | grep -q 37%; do sleep 0.2; done",
-	"--profile=2@10m:low,5@30m:2.1GHz":                 "--profile=2@10m:low,5@30m:2.1GHz",
-	"--expand-limit=2":                                 "--expand-limit=2 --profile=1@1m,2@1m",
-	"--drive=chain":                                    "--drive=chain --profile=1@1m,2@1m",
-	"evosctl hostfile":                                 "evosctl hostfile && test $(wc -l <said) = 2",
-	"evosctl launch":                                   "evosctl launch $(evosctl hostfile | tail -n 1) uname && grep -q Linux said",
+	"evosbatch --malleable=1-16 --time=4:00:00 --tasks=1-30000 --retries=2 -- ./simulate --seed={}": `id=$(evosbatch --parsable --output=/dev/null --malleable=1-16 --time=4:00:00 --tasks=1-30000 --retries=2 -- ./simulate --seed={}) && scancel $id`,
+	"evosctl progress 0.37":            "EVO_JOB_ID=$(cat malleable) evosctl progress 0.37 && until evosqueue -l -j $(cat malleable) | grep -q 37%; do sleep 0.2; done",
+	"--profile=2@10m:low,5@30m:2.1GHz": "--profile=2@10m:low,5@30m:2.1GHz",
+	"--expand-limit=2":                 "--expand-limit=2 --profile=1@1m,2@1m",
+	"--drive=chain":                    "--drive=chain --profile=1@1m,2@1m",
+	"evosctl hostfile":                 "evosctl hostfile && test $(wc -l <said) = 2",
+	"evosctl launch":                   "evosctl launch $(evosctl hostfile | tail -n 1) uname && grep -q Linux said",
 }
 
 // ofUsers are the commands of these pages that something else tries.
