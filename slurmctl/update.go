@@ -167,6 +167,11 @@ func (c *Client) Hold(ctx context.Context, id JobID) error { return c.onJob(ctx,
 // Release undoes Hold.
 func (c *Client) Release(ctx context.Context, id JobID) error { return c.onJob(ctx, "release", id) }
 
+// Requeue puts a running batch job back into the queue: its processes get SIGTERM, and after KillWait SIGKILL. Slurm starts it again
+// after two minutes at the earliest, unless its StartTime is changed. It fails with ErrNotSupported for a job that may not be requeued
+// (sbatch --no-requeue), and with ErrAlreadyDone for one that ends.
+func (c *Client) Requeue(ctx context.Context, id JobID) error { return c.onJob(ctx, "requeue", id) }
+
 func (c *Client) onJob(ctx context.Context, verb string, id JobID) error {
 	if err := checkID(id); err != nil {
 		return err

@@ -8,6 +8,7 @@ const usage = `Usage: evosbatch [sbatch options] --profile=NODES@DURATION[,NODES
                  [--drain-time=TIME|auto] -- command {}
        evosbatch [sbatch options] --malleable=MIN-MAX [--size=any|pow2|multiple:K]
                  [--grace=DURATION] [--speedup=FILE|amdahl:F]
+       evosbatch [sbatch options] --best-effort [--nodes=MIN-MAX] [--no-requeue]
                  [--expand-limit=1|2|inf] [--drive=auto|merge|companion|chain]
                  [--max-nodes=N] [--on-grow=CMD] [--on-shrink=CMD] [--on-step=CMD]
                  [--require-profile] [--rigid] [--dry-run] script [args]
@@ -41,6 +42,10 @@ Options of evosbatch:
       --malleable=MIN-MAX     run on MIN to MAX nodes, which may change at any time;
                               MIN is promised, for --time. With steps, use
                               --profile=2-4@10m,5-16@30m
+      --best-effort           run on MIN to MAX nodes (--nodes) that nobody else has, was
+                              promised, or could use, and leave all of them when they
+                              are wanted, within --grace. Then the job waits again
+                              (with --no-requeue: ends)
       --size=any|pow2|multiple:K  numbers of nodes that it can use within these bounds
       --grace=DURATION        longest time to give nodes back (default: the site's)
       --speedup=FILE|amdahl:F  speed on different numbers of nodes: lines of nodes and

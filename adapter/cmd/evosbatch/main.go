@@ -81,6 +81,7 @@ func submitJob(ctx context.Context, args []string) int {
 		Defaults:   request.Request{ExpandLimit: site.ExpandLimit, Drive: site.Drive},
 		Partitions: site.Partitions,
 		MaxGrace:   site.Malleable.MaxGrace,
+		BestEffort: site.BestEffort,
 		MayPrefer:  site.MayPrefer,
 		MayEvolve:  func(ctx context.Context, job config.Names) ([]string, error) { return mayEvolve(ctx, site, job) },
 		Note:       func(ctx context.Context) string { return cmp.Or(reach.RefusedToken(ctx, slurm), drained(status())) },

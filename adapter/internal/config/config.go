@@ -72,7 +72,8 @@ type Config struct {
 	// OverrunSignal is sent to a job with the warning; "": none.
 	OverrunSignal string `mapstructure:"overrun_signal"`
 
-	Malleable Malleable `mapstructure:"malleable"`
+	Malleable  Malleable  `mapstructure:"malleable"`
+	BestEffort BestEffort `mapstructure:"best_effort"`
 
 	Power Power `mapstructure:"power"`
 
@@ -392,6 +393,7 @@ func (c Config) Validate() error {
 	c.Malleable.validate(check)
 	c.Power.validate(check)
 	check(!c.Observes() || c.Power.Mode == PowerOff, "power.mode", "%q; want off with mode: observe, which plans for no node", c.Power.Mode)
+	c.BestEffort.validate(check)
 	c.Allow.validate(check, "allow")
 	c.Deny.validate(check, "deny")
 	check(c.Read == ReadSlurm || c.Read == ReadEverybody || c.Read == ReadOwn, "read", "%q; want slurm, everybody or own", c.Read)

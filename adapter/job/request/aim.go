@@ -38,4 +38,7 @@ func (r Request) CheckAim() error {
 }
 
 // IsFlag reports whether an option of evosbatch and #EVO lines has no value.
-func IsFlag(name string) bool { return slices.Contains(AimOptions, name) }
+func IsFlag(name string) bool { return name == "best-effort" || IsAim(name) }
+
+// IsAim reports whether an option is one of AimOptions.
+func IsAim(name string) bool { return slices.Contains(AimOptions, name) }

@@ -30,8 +30,8 @@ func (e *DirectiveError) Error() string { return fmt.Sprintf("line %d: %v", e.Li
 // Unwrap returns the reason, a *planner.ParseError for a bad profile.
 func (e *DirectiveError) Unwrap() error { return e.Err }
 
-// Options lists evosbatch's own options, which are also those of #EVO lines. Only AimOptions have no value.
-var Options = []string{"profile", "component", "moldable", "moldable-by", "malleable", "size", "grace", "speedup", "expand-limit", "drive", "max-nodes", "on-grow", "on-shrink", "on-step", "prefer-start", "prefer-waste", "prefer-near"}
+// Options lists evosbatch's own options, which are also those of #EVO lines. IsFlag says which have no value.
+var Options = []string{"profile", "component", "moldable", "moldable-by", "malleable", "size", "grace", "speedup", "expand-limit", "drive", "max-nodes", "on-grow", "on-shrink", "on-step", "prefer-start", "prefer-waste", "prefer-near", "best-effort"}
 
 // ParseDirectives returns the options of a batch script's #EVO lines, in order. They are read as
 // sbatch reads #SBATCH: at the start of a line, before the first line that is neither blank nor a
@@ -160,7 +160,7 @@ func (r *Request) Set(name, value string) (err error) {
 		err = r.setProfile(value)
 	case "malleable":
 		err = r.setMalleable(value)
-	case "size", "grace", "speedup":
+	case "size", "grace", "speedup", "best-effort":
 		err = r.malleability().setOption(name, value)
 	case "moldable":
 		var all []planner.Profile
@@ -216,6 +216,13 @@ var ErrBoth = errors.New("--profile and --moldable exclude each other: a profile
 
 // Contradiction returns an error for given options that exclude each other.
 func Contradiction(given func(name string) bool) error {
+	if given("best-effort") {
+		for _, name := range []string{"profile", "moldable", "malleable", "component", "max-nodes"} {
+			if given(name) {
+				return fmt.Errorf("--best-effort and --%s exclude each other: nothing is promised to a best-effort job; give --nodes=MIN-MAX and --time", name)
+			}
+		}
+	}
 	switch {
 	case given("profile") && given("moldable"):
 		return ErrBoth

@@ -1,12 +1,14 @@
 package request
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
 	"strconv"
 	"strings"
 
+	"github.com/evoslurm/evoslurm/adapter/internal/legible"
 	"github.com/evoslurm/evoslurm/planner"
 	"github.com/evoslurm/evoslurm/planner/malleable"
 )
@@ -18,6 +20,10 @@ type Malleable struct {
 	Sizes   malleable.Sizes // that the application can use; all that is in the profile and in Max is one of them
 	Grace   int             // seconds that it needs to give nodes back; 0 for the site's default
 	Speedup string          // as declared, for malleable.ParseDeclared; "": not
+
+	// BestEffort says that nobody promises the smallest size either, and what becomes of the job once its last nodes are
+	// wanted: Requeued or Cancelled. "": the smallest size is promised.
+	BestEffort string
 }
 
 // MaxSpeedup bounds the text of a declared speed-up, in bytes: it must fit into a marker with the
@@ -152,6 +158,8 @@ func (m *Malleable) setOption(name, value string) (err error) {
 	switch name {
 	case "size":
 		m.Sizes, err = malleable.ParseSizes(value)
+	case "best-effort":
+		m.BestEffort = Requeued
 	case "grace":
 		var seconds int64
 		seconds, err = planner.ParseDuration(value)
@@ -181,7 +189,7 @@ func (m *Malleable) SetSpeedup(t malleable.Table) error {
 	return fmt.Errorf("%d points are too many to travel with the job (%d bytes, at most %d): leave some out", len(t), len(t.String()), MaxSpeedup)
 }
 
-// marker writes the fields z, t and e.
+// marker writes the fields z, t, e and y.
 func (m *Malleable) marker(b *strings.Builder) {
 	if m.Sizes != malleable.Any {
 		b.WriteString(";z=" + m.Sizes.String())
@@ -191,6 +199,9 @@ func (m *Malleable) marker(b *strings.Builder) {
 	}
 	if m.Speedup != "" {
 		b.WriteString(";e=" + m.Speedup)
+	}
+	if m.BestEffort != "" {
+		b.WriteString(";y=" + m.BestEffort)
 	}
 }
 
@@ -213,6 +224,10 @@ func (m *Malleable) setField(key, value string) (err error) {
 		if err == nil && len(m.Speedup) > MaxSpeedup {
 			err = fmt.Errorf("%d bytes, at most %d", len(m.Speedup), MaxSpeedup)
 		}
+	case "y":
+		if m.BestEffort = value; value != Requeued && value != Cancelled {
+			err = fmt.Errorf("%q is neither %s nor %s", legible.Brief(value), Requeued, Cancelled)
+		}
 	}
 	return err
 }
@@ -231,6 +246,9 @@ func (r *Request) Settle() error {
 
 // settleSizes does Settle's work for the bounds of a malleable job whose profile is known.
 func (r *Request) settleSizes(m Malleable) error {
+	if m.BestEffort != "" && m.Max == nil { // it may have one size
+		m.Max = Sizes(r.Profile)
+	}
 	switch {
 	case m.Max == nil && m.Sizes == malleable.Any && m.Grace == 0 && m.Speedup == "":
 		r.Malleable = nil
@@ -256,9 +274,7 @@ func (r *Request) settleSizes(m Malleable) error {
 		}
 	}
 	r.Profile, r.Malleable = profile, &m
-	if !r.Bounds().Malleable() {
-		r.Malleable = nil
-	}
+	r.dropBounds()
 	return nil
 }
 
@@ -281,10 +297,15 @@ func (r *Request) CutMax(most int) bool {
 	for i, n := range m.Max {
 		m.Max[i] = max(m.Sizes.Floor(min(n, most)), r.Profile[i].Nodes)
 	}
-	if !r.Bounds().Malleable() {
+	r.dropBounds()
+	return true
+}
+
+// dropBounds makes a job whose steps all have one size an ordinary one, unless it is a best-effort job.
+func (r *Request) dropBounds() {
+	if !r.BestEffort() && !r.Bounds().Malleable() {
 		r.Malleable = nil
 	}
-	return true
 }
 
 // MostNodes returns the largest number of nodes that the job may come to have by its profile and
@@ -303,6 +324,8 @@ func (r Request) CheckMalleable() error {
 		return errors.New("--malleable: the duration is not known: let evosbatch submit the job, or give --profile=MIN-MAX@DURATION")
 	case r.Malleable == nil:
 		return nil
+	case r.BestEffort():
+		return r.CheckBestEffort()
 	case r.Drive.Means().StepsAreJobs:
 		return errors.New("a chain cannot be malleable: its steps are Slurm jobs of their own, which are not resized while they run")
 	case r.MaxNodes > 0 && r.Profile != nil:
@@ -326,6 +349,7 @@ func (r *Request) joinMalleable(given Request) error {
 		if m.Speedup == "" && given.Malleable.SpeedupFile() == "" {
 			m.Speedup = given.Malleable.Speedup
 		}
+		m.BestEffort = cmp.Or(m.BestEffort, given.Malleable.BestEffort)
 	}
 	return r.Settle()
 }

@@ -31,6 +31,10 @@ const MaxComment = 1024
 //
 //	evo:v2;p=2-4@10m,4-16@30m;z=pow2;t=30;e=amdahl:0.95;d=merge;;
 //
+// and of a best-effort job
+//
+//	evo:v2;p=1-64@8h;t=30;y=requeue;d=companion;;
+//
 // and of a job of coupled codes
 //
 //	evo:v2;p=6@10m,2@10m;o=ocean:2@20m|atm:4@10m;;
@@ -43,8 +47,8 @@ const MaxComment = 1024
 // ends the marker. p is the profile or the alternatives; o the components, whose sum is p; h the CPU
 // frequencies of all steps; m which of these is preferred; l the time
 // limits of each in minutes (0 if left out); k the one that the job was given; z the sizes that a
-// malleable job can use; t the seconds that it needs to give nodes back; e its speed-up; x the
-// expand limit; d the drive mode; b the user's --begin in Unix seconds; n the user's --nodelist; w the user's --prefer, escaped; a
+// malleable job can use; t the seconds that it needs to give nodes back; e its speed-up; y that
+// it is a best-effort job, and what becomes of it when its last nodes are wanted; x the expand limit; d the drive mode; b the user's --begin in Unix seconds; n the user's --nodelist; w the user's --prefer, escaped; a
 // the user's --prefer-start, --prefer-waste, or --prefer-near; i and f the step and the first job of a chain; g the claim; u the last change of the request; s
 // where the job was then (its step, with which p begins; how many seconds after the job's start
 // that step began; the first step's nodes; the most nodes of any past step; and when the job
@@ -64,7 +68,7 @@ const (
 	markerPrefix = "evo:v2;"
 	markerEnd    = ";;"
 	inScript     = "script"
-	fieldOrder   = "pohmlkztexdbnwaifgusc"
+	fieldOrder   = "pohmlkzteyxdbnwaifgusc"
 )
 
 // Marker returns the text that carries r in a Slurm comment, and whether it fits. If not, use
@@ -271,7 +275,7 @@ func (r *Request) setField(key, value string) (err error) {
 			}
 		}
 		err = r.Moldable.setField(key, value)
-	case "z", "t", "e":
+	case "z", "t", "e", "y":
 		err = r.malleability().setField(key, value)
 	case "x":
 		r.ExpandLimit, err = planner.ParseExpandLimit(value)
@@ -322,7 +326,7 @@ func (r Request) agrees() error {
 	if r.Reached != nil && r.Moldable != nil {
 		return errors.New("alternatives of a job that has run: it runs with one of them")
 	}
-	return errors.Join(r.checkChain(), r.CheckPrefer(), r.CheckAim(), r.CheckComponents(), r.CheckFrequencies(), CheckSteps(r.Whole()))
+	return errors.Join(r.checkChain(), r.CheckPrefer(), r.CheckAim(), r.CheckComponents(), r.CheckFrequencies(), r.CheckBestEffort(), CheckSteps(r.Whole()))
 }
 
 // CheckPrefer returns an error for features that cannot be preferred.

@@ -26,6 +26,8 @@ func TestMarkerText(t *testing.T) {
 		"evo:v2;p=" + p + ";n=n[1-4];w=a|b&c%3B;g=9;;":    {Profile: profile, Nodes: "n[1-4]", Prefer: "a|b&c;", MaxNodes: 9},
 		"evo:v2;p=" + p + ";x=1.5;d=chain;i=1;;":          {Profile: profile, ExpandLimit: 1.5, Drive: drivemode.Chain, Chain: &ChainLink{Step: 1}},
 		"evo:v2;p=" + p + ";d=chain;i=2;f=77;c=a%3Bc=b;;": {Profile: profile, Drive: drivemode.Chain, Chain: &ChainLink{First: 77, Step: 2}, Comment: "a;c=b"},
+		"evo:v2;p=1-4@10m;t=30;y=requeue;;":               {Profile: planner.Profile{{Duration: 600, Nodes: 1}}, Malleable: &Malleable{Max: []int{4}, Grace: 30, BestEffort: Requeued}},
+		"evo:v2;p=4@10m;y=cancel;d=merge;;":               {Profile: planner.Profile{{Duration: 600, Nodes: 4}}, Drive: drivemode.Merge, Malleable: &Malleable{Max: []int{4}, BestEffort: Cancelled}},
 		"evo:v2;p=" + p + ";c=100%25%0A%FFé;;":            {Profile: profile, Comment: "100%\n\xffé"},
 	} {
 		if got, ok := s.Marker(); got != want || !ok {
@@ -53,6 +55,12 @@ func TestParseMarkerRefuses(t *testing.T) {
 		"evo:v2;p=1@1m":                       "no end",
 		"evo:v2;p=1@1m;":                      "no end",
 		"evo:v2;;;":                           "unknown field",
+		"evo:v2;p=1-4@1m;y=1;;":               `field "y": "1" is neither requeue nor cancel`,
+		"evo:v2;p=1@1m;y=cancel;d=chain;;":    "--best-effort and --drive=chain exclude each other",
+		"evo:v2;p=1@1m;y=cancel;g=4;;":        "--best-effort and a claim",
+		"evo:v2;p=1@1m|2@1m;y=cancel;;":       "moldable",
+		"evo:v2;p=1@1m,2@1m;y=cancel;;":       "--best-effort and --profile exclude each other",
+		"evo:v2;p=1@1m;y=cancel;a=near;;":     "--best-effort and --prefer-near exclude each other",
 		"evo:v2;p=1@1m;w=[a|b];;":             `field "w": --prefer=[a|b]`,
 		"evo:v2;p=1@1m;w=a%3;;":               `field "w"`,
 		"evo:v2;p=1@1m;w=a;g=9;;":             "a job with a claim",

@@ -23,11 +23,12 @@ type Command struct {
 	Stdin      *os.File
 	Stdout     io.Writer
 	Stderr     io.Writer
-	Sbatch     string          // the program to run: a path, or a name to look for in PATH
-	Cluster    Cluster         // nil: sizes are not checked
-	Defaults   request.Request // the site's, for jobs that set none
-	Partitions []string        // partitions that the site's Evoslurm drives; empty for all
-	MaxGrace   time.Duration   // for which a malleable job may ask; 0: any
+	Sbatch     string            // the program to run: a path, or a name to look for in PATH
+	Cluster    Cluster           // nil: sizes are not checked
+	Defaults   request.Request   // the site's, for jobs that set none
+	Partitions []string          // partitions that the site's Evoslurm drives; empty for all
+	MaxGrace   time.Duration     // for which a malleable job may ask; 0: any
+	BestEffort config.BestEffort // how the site runs best-effort jobs
 	// MayPrefer returns an error if the site does not allow what a job wants of its own placement. nil: it allows all.
 	MayPrefer func(planner.Aim) error
 	// MayEvolve returns why the site keeps a job with these names from evolving, or nil, and which kinds of names it
@@ -72,7 +73,7 @@ func (c *Command) Run(ctx context.Context) int {
 // run takes the words of the command line through the stages of a submission.
 func (c *Command) run(ctx context.Context) (int, error) {
 	program := sbatch{path: c.Sbatch, environ: c.Environ, stdin: c.Stdin, stdout: c.Stdout, stderr: c.Stderr, exec: c.Exec}
-	here := site{cluster: c.Cluster, partitions: c.Partitions, maxGrace: c.MaxGrace, mayPrefer: c.MayPrefer, mayEvolve: c.MayEvolve, stderr: c.Stderr}
+	here := site{cluster: c.Cluster, partitions: c.Partitions, maxGrace: c.MaxGrace, bestEffort: c.BestEffort, mayPrefer: c.MayPrefer, mayEvolve: c.MayEvolve, stderr: c.Stderr}
 	in := reader{environ: c.Environ, stdin: c.Stdin, stderr: c.Stderr, lastRuns: c.LastRuns, site: here}
 
 	// 1. Words → options, as sbatch reads them. A bag of tasks is a script of its own.

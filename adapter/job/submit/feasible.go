@@ -12,7 +12,11 @@ import (
 
 // feasible returns the submission as the cluster and its limits can run it, or why they never can.
 func (s site) feasible(ctx context.Context, r submission) (submission, error) {
-	r, err := s.orDoubt(ctx, r, s.allowed(ctx, r.options))
+	r, err := s.asBestEffort(r)
+	if err != nil {
+		return r, err
+	}
+	r, err = s.orDoubt(ctx, r, s.allowed(ctx, r.options))
 	if err == nil && s.mayPrefer != nil {
 		err = s.mayPrefer(r.request.Aim)
 	}

@@ -52,7 +52,7 @@ func overlaid(given *request.Malleable, fromScript request.Malleable, overridden
 		return &fromScript
 	}
 	if given.Max != nil {
-		fromScript.Max = given.Max
+		fromScript.Max, fromScript.BestEffort = given.Max, given.BestEffort
 	}
 	if overridden["size"] {
 		fromScript.Sizes = given.Sizes

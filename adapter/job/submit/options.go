@@ -30,7 +30,7 @@ const (
 		oversubscribe/s parsable quiet/Q reboot spread-job spread-segments stepmgr test-only usage
 		use-min-nodes verbose/v version/V wait/W`
 	ownOptions = `component expand-limit drive max-nodes moldable moldable-by malleable size grace speedup on-grow on-shrink on-step` // and profile, whose name sbatch uses too
-	ownFlags   = `dry-run require-profile rigid prefer-start prefer-waste prefer-near`
+	ownFlags   = `dry-run require-profile rigid prefer-start prefer-waste prefer-near best-effort`
 )
 
 // profilers lists the values of sbatch's own --profile, which selects what accounting samples. No
@@ -38,7 +38,7 @@ const (
 var profilers = []string{"all", "none", "energy", "task", "lustre", "filesystem", "network"}
 
 // shapes lists the options that say how a job evolves; only one from the strongest place counts.
-var shapes = []string{"profile", "moldable", "malleable"}
+var shapes = []string{"profile", "moldable", "malleable", "best-effort"}
 
 // optionTable knows sbatch's options, and evosbatch's own.
 type optionTable struct{ *getopt.Table }
@@ -126,7 +126,7 @@ func ownVariable(option string) string {
 // value end in '='.
 func OptionNames() []string {
 	t := newOptionTable()
-	names := []string{"--profile=", "--component=", "--moldable=", "--moldable-by=", "--malleable=", "--size=", "--grace=", "--speedup=", "--expand-limit=", "--drive=", "--max-nodes=", "--on-grow=", "--on-shrink=", "--on-step=", "--prefer-start", "--prefer-waste", "--prefer-near", "--dry-run", "--require-profile", "--rigid", "--tasks=", "--bag=", "--retries=", "--checkpoint=", "--checkpoint-signal=", "--checkpoint-cmd=", "--restart-cmd=", "--drain-time="}
+	names := []string{"--profile=", "--component=", "--moldable=", "--moldable-by=", "--malleable=", "--size=", "--grace=", "--speedup=", "--expand-limit=", "--drive=", "--max-nodes=", "--on-grow=", "--on-shrink=", "--on-step=", "--prefer-start", "--prefer-waste", "--prefer-near", "--best-effort", "--dry-run", "--require-profile", "--rigid", "--tasks=", "--bag=", "--retries=", "--checkpoint=", "--checkpoint-signal=", "--checkpoint-cmd=", "--restart-cmd=", "--drain-time="}
 	for _, name := range slices.Sorted(maps.Keys(t.Long)) {
 		text := "--" + name
 		if t.Long[name] == getopt.Required {

@@ -20,6 +20,9 @@ func (p sbatch) sendRigid(r submission) error {
 	if r.request.Frequencies != nil {
 		return errors.New("--rigid does not go with a step's CPU frequency, which the sidecar says; leave one of them out")
 	}
+	if r.request.BestEffort() {
+		return errors.New("--rigid does not go with --best-effort: only the sidecar gives nodes back when they are wanted; leave one of them out")
+	}
 	words := r.words(r.rigidCall())
 	if r.options.has("dry-run") {
 		p.show(words, append(r.request.Hooks.Variables(), [2]string{request.VarRigid, r.rigidSteps()})...)

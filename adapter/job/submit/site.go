@@ -35,6 +35,7 @@ type site struct {
 	cluster    Cluster       // nil: nothing is checked
 	partitions []string      // that Evoslurm drives; empty: all
 	maxGrace   time.Duration // for which a malleable job may ask; 0: any
+	bestEffort config.BestEffort
 	mayPrefer  func(planner.Aim) error
 	mayEvolve  func(ctx context.Context, job config.Names) (unchecked []string, err error)
 	stderr     io.Writer // for warnings

@@ -74,6 +74,9 @@ func evolution(src sources, defaults request.Request) (submission, error) {
 	if err != nil {
 		return submission{}, err
 	}
+	if given, err = src.options.bestEffort(given, src.evo); err != nil {
+		return submission{}, err
+	}
 	r := submission{options: src.options, dashes: src.line.Dashes, operands: src.line.Operands, script: src.script, maxTime: unlimited,
 		inScript: given.Profile == nil, request: given}
 	fromScript := src.evo.MaxNodes
@@ -101,7 +104,7 @@ func evolution(src sources, defaults request.Request) (submission, error) {
 		return r, err
 	}
 	if r.request.Profile == nil {
-		return r, errors.New("no evolution profile: give --profile=NODES@DURATION[,NODES@DURATION…], --moldable=ALTERNATIVES, --malleable=MIN-MAX or an #EVO line in the script (for a job that does not evolve, leave out evosbatch's own options, --require-profile among them)")
+		return r, errors.New("no evolution profile: give --profile=NODES@DURATION[,NODES@DURATION…], --moldable=ALTERNATIVES, --malleable=MIN-MAX, --best-effort, or an #EVO line in the script (for a job that does not evolve, leave out evosbatch's own options, --require-profile among them)")
 	}
 	return r, nil
 }
@@ -115,9 +118,9 @@ func requested(l layers) (request.Request, error) {
 	}); err != nil {
 		return request.Request{}, fmt.Errorf("in EVOSBATCH_ variables: %w", err)
 	}
-	aims := slices.ContainsFunc(l.command, func(o getopt.Option) bool { return request.IsFlag(o.Name) })
+	aims := slices.ContainsFunc(l.command, func(o getopt.Option) bool { return request.IsAim(o.Name) })
 	for _, o := range l.own {
-		if isShape := slices.Contains(shapes, o.Name); isShape && shape || !isShape && l.has(o.Name) || aims && request.IsFlag(o.Name) {
+		if isShape := slices.Contains(shapes, o.Name); isShape && shape || !isShape && l.has(o.Name) || aims && request.IsAim(o.Name) {
 			continue
 		}
 		if err := s.Set(o.Name, o.Value); err != nil {

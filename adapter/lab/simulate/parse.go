@@ -123,6 +123,11 @@ func (a *App) bounded(profile string, o map[string]string) error {
 			err = sp.Set(name, text)
 		}
 	}
+	if best, given := o["best"]; given && err == nil {
+		if err = sp.Set("best-effort", ""); best == request.Cancelled {
+			sp.Malleable.BestEffort = best
+		}
+	}
 	if err == nil {
 		err = sp.Settle()
 	}

@@ -167,6 +167,11 @@ func configure(c *config.Config, theirs **Policy, words []string) (err error) {
 			c.Malleable.Approach = value
 		case "threshold":
 			c.Malleable.Threshold, err = strconv.Atoi(value)
+		case "best_effort": // with how many nodes of a user at most
+			c.BestEffort.Enabled = true
+			c.BestEffort.MaxNodes, err = strconv.Atoi(value)
+		case "best_effort.qos":
+			c.BestEffort.QOS = value
 		case "stock_jobs":
 			c.StockJobs, err = strconv.Atoi(value)
 		case "max_holds":

@@ -19,7 +19,7 @@ import (
 
 // submit NAME PROFILE[/PROFILE…]|COMPONENT:PROFILE[/COMPONENT:PROFILE…] [by=PREFERENCE] [limit=] [user=] [drive=] [expand=] [begin=] [lasts=STEP:FOR,…] [deaf] [abrupt=STEP]
 // [partition=] [qos=] [mem=MIB] [gres=] [stored] [acts=AFTER:WHAT,…] [claim=NODES]
-// [array=TASKS[%MOST]] [fails=TASK] [in=RESERVATION] [constraint=] [cores=IN A SOCKET] [prefer=] [aim=start|waste|near] [freq=FREQUENCY,…] [size=] [grace=] [says=ANSWER,…] [hands=HOW[:TIMES]]
+// [array=TASKS[%MOST]] [fails=TASK] [in=RESERVATION] [constraint=] [cores=IN A SOCKET] [prefer=] [aim=start|waste|near] [freq=FREQUENCY,…] [size=] [grace=] [says=ANSWER,…] [best=requeue|cancel] [hands=HOW[:TIMES]]
 func (h *history) submit(words []string) error {
 	if len(words) < 2 {
 		return fmt.Errorf("submit NAME PROFILE")

@@ -36,7 +36,7 @@ var Messages = []any{
 // Parts lists what messages and the core's state hold behind interfaces.
 var Parts = []any{
 	// commands
-	msg.Start{}, msg.Grow{}, msg.Shrink{}, msg.Detach{}, msg.Update{}, msg.Unfold{}, msg.ExtendLimits{}, msg.Signal{}, msg.Cancel{}, msg.Ask{},
+	msg.Start{}, msg.Grow{}, msg.Shrink{}, msg.Detach{}, msg.Update{}, msg.Unfold{}, msg.ExtendLimits{}, msg.Signal{}, msg.Cancel{}, msg.Requeue{}, msg.Ask{},
 	msg.Reserve{}, msg.ChangeHold{}, msg.GiveUpHold{}, msg.ReadRequest{}, msg.ReadScript{}, msg.ReadLimits{}, msg.ReadAccrual{},
 	msg.ReadTimeUsed{}, msg.PowerUp{}, msg.KeepUp{}, msg.PowerDown{}, msg.DrainNodes{}, msg.Reconfigure{},
 	// details of events, fields of the log

@@ -277,6 +277,7 @@ var settleBy = [state.NumberOfKinds]func(c *state.Core, j *state.Job, p *state.P
 	state.KindAdjustHold:   hold.SettleAdjustHold,
 	state.KindCreateHold:   hold.SettleCreateHold,
 	state.KindDeleteHold:   hold.SettleDeleteHold,
+	state.KindLeaveAll:     act.SettleLeaveAll,
 }
 
 // settled processes the outcome of a task.

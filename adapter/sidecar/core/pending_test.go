@@ -98,6 +98,12 @@ func TestSettled(t *testing.T) {
 			}},
 		"a job was parked": {state.KindEvict, msg.Update{Job: 7}, state.Args{State: row.Queued}, yes,
 			func(_ *bench, j *state.Job) bool { return j.Kept != nil && j.State == row.Queued }},
+		"a best-effort job was requeued": {state.KindLeaveAll, msg.Requeue{Job: 7}, state.Args{}, yes,
+			func(_ *bench, j *state.Job) bool { return j.Ending }},
+		"a best-effort job was not requeued while Slurm was away": {state.KindLeaveAll, msg.Requeue{Job: 7}, state.Args{}, context.DeadlineExceeded,
+			func(b *bench, j *state.Job) bool {
+				return !j.Ending && j.RetryAt.After(b.Now) && len(b.Work.Pending) == 0
+			}},
 		"a warning failed": {state.KindWarn, msg.Signal{Jobs: []slurmctl.JobID{7}}, state.Args{}, refused,
 			func(_ *bench, j *state.Job) bool { return !j.Signalled }},
 		"Slurm does not know the job any more": {state.KindEnd, msg.Ask{[]slurmctl.JobID{7}}, state.Args{}, yes,

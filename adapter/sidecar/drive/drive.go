@@ -41,6 +41,7 @@ type Slurm interface {
 	UpdateJob(context.Context, slurmctl.JobID, slurmctl.JobUpdate) error
 	UpdateTasks(context.Context, slurmctl.JobID, string, slurmctl.JobUpdate) error
 	Cancel(context.Context, ...slurmctl.JobID) error
+	Requeue(context.Context, slurmctl.JobID) error
 	Complete(context.Context, ...slurmctl.JobID) error
 	CancelAs(context.Context, *slurmctl.User, ...slurmctl.JobID) error
 	TryUpdate(context.Context, slurmctl.JobID, time.Time) error
@@ -145,6 +146,15 @@ func (d *Driver) Run(ctx, polls context.Context, t msg.Task) (result any, err er
 			return nil, d.Slurm.Complete(ctx, c.Jobs...)
 		}
 		return nil, d.Slurm.Cancel(ctx, c.Jobs...)
+	case msg.Requeue:
+		var err error
+		if len(c.Beside) > 0 {
+			err = d.Slurm.Complete(ctx, c.Beside...)
+		}
+		if err == nil {
+			err = d.Slurm.Requeue(ctx, c.Job)
+		}
+		return nil, err
 	case msg.Ask:
 		return resultOf(d.Slurm.Glance(ctx, c.Jobs...))
 	case msg.Reserve:

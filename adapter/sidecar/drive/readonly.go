@@ -51,6 +51,8 @@ func (r readOnly) UpdateTasks(context.Context, slurmctl.JobID, string, slurmctl.
 	return r.refuse("change tasks of an array")
 }
 
+func (r readOnly) Requeue(context.Context, slurmctl.JobID) error { return r.refuse("requeue a job") }
+
 func (r readOnly) Cancel(context.Context, ...slurmctl.JobID) error { return r.refuse("cancel a job") }
 
 func (r readOnly) Complete(context.Context, ...slurmctl.JobID) error { return r.refuse("end a job") }

@@ -17,8 +17,8 @@ func setMalleable(ctx context.Context, tx *sql.Tx, j *Job) error {
 		_, err = tx.ExecContext(ctx, `DELETE FROM malleable WHERE job = ?`, j.ID)
 	} else {
 		most, _ := json.Marshal(m.Max) // numbers
-		_, err = tx.ExecContext(ctx, `INSERT OR REPLACE INTO malleable (job, most, sizes, grace, speedup) VALUES (?, ?, ?, ?, ?)`,
-			j.ID, string(most), m.Sizes.String(), m.Grace, m.Speedup)
+		_, err = tx.ExecContext(ctx, `INSERT OR REPLACE INTO malleable (job, most, sizes, grace, speedup, best_effort) VALUES (?, ?, ?, ?, ?, ?)`,
+			j.ID, string(most), m.Sizes.String(), m.Grace, m.Speedup, m.BestEffort)
 	}
 	if err != nil {
 		return fmt.Errorf("bounds of job %d: %w", j.SlurmID, err)
@@ -30,7 +30,7 @@ func setMalleable(ctx context.Context, tx *sql.Tx, j *Job) error {
 func (s *Store) readMalleable(ctx context.Context, j *Job) error {
 	m := &row.Malleable{}
 	var most, sizes string
-	err := s.on().QueryRowContext(ctx, `SELECT most, sizes, grace, speedup FROM malleable WHERE job = ?`, j.ID).Scan(&most, &sizes, &m.Grace, &m.Speedup)
+	err := s.on().QueryRowContext(ctx, `SELECT most, sizes, grace, speedup, best_effort FROM malleable WHERE job = ?`, j.ID).Scan(&most, &sizes, &m.Grace, &m.Speedup, &m.BestEffort)
 	if errors.Is(err, sql.ErrNoRows) {
 		return nil
 	}

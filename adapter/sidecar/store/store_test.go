@@ -39,7 +39,7 @@ func TestJobsSurviveReopening(t *testing.T) {
 	ctx, path := context.Background(), filepath.Join(t.TempDir(), "sub", "evoslurm.db?x=%20")
 	s := open(t, path)
 	job := sample(7)
-	job.Malleable = &row.Malleable{Max: []int{4, 5}, Sizes: malleable.Pow2, Grace: 30, Speedup: "amdahl:0.9"}
+	job.Malleable = &row.Malleable{Max: []int{4, 5}, Sizes: malleable.Pow2, Grace: 30, Speedup: "amdahl:0.9", BestEffort: row.Cancelled}
 	job.Components = []row.Component{{Name: "ocean", Sizes: []int{2, 1}}, {Name: "atm", Sizes: []int{0, 4}}}
 	job.Aim = planner.AimNear
 	job.Frequencies = []string{"", "2100000"}

@@ -61,6 +61,9 @@ func carryAccepted(c *state.Core, s *state.Snapshot, j *state.Job, o *refit.Offe
 			lendNodes(c, s, j, o, missing)
 			return true
 		}
+	} else if refit.LeavesAll(j, o) {
+		leaveAll(c, j)
+		return true
 	} else if surplus := hold.CanGive(c, j, msg.Common(o.Wanted(), j.Nodes())); len(surplus) > 0 {
 		shrink(c, j, surplus)
 		return true

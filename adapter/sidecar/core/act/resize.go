@@ -352,7 +352,7 @@ func SettleShrink(c *state.Core, j *state.Job, p *state.Pending, o msg.Outcome) 
 // repair restores what the current step of a running job should have, after a crash of slurmctld undid a merge
 // or a shrink, or after a companion was lost.
 func repair(c *state.Core, s *state.Snapshot, j *state.Job) {
-	if !j.Mode.Resizes || len(j.Plan) < j.Step || j.Touched.After(s.Taken) {
+	if !j.Mode.Resizes || j.BestEffort() || len(j.Plan) < j.Step || j.Touched.After(s.Taken) {
 		return
 	}
 	if plan.StillKept(c, j, c.Now) {

@@ -9,6 +9,7 @@ import (
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/msg"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/pace"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/plan"
+	"github.com/evoslurm/evoslurm/adapter/sidecar/core/refit"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/slurm"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/state"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/store/row"
@@ -90,6 +91,9 @@ func promisedSince(c *state.Core, j *state.Job) *state.Job {
 		}
 		for i := other.Step; i < len(other.Plan); i++ {
 			for _, step := range j.Plan {
+				if j.BestEffort() { // it gives them back before that
+					step.End = c.Now.Add(refit.Recall(c, j)).Unix()
+				}
 				if max(step.Start, other.Plan[i].Start) < min(step.End, other.Plan[i].End) && len(msg.Common(step.Nodes, other.Plan[i].Nodes)) > 0 {
 					return other
 				}

@@ -92,6 +92,9 @@ func mayAsk(c *state.Core, j *state.Job) error {
 	if c.Drained() {
 		return api.Errorf(api.ErrConflict, "%s: jobs keep what was promised to them, and get no more", c.DrainWords())
 	}
+	if j.BestEffort() {
+		return api.Errorf(api.ErrConflict, "%s is a best-effort job: nothing can be promised to it; it is offered nodes that are free (evosctl wait-event)", state.JobNumber(j.SlurmID))
+	}
 	if err := adopt.MayEvolve(c, j); err != nil {
 		return api.Errorf(api.ErrForbidden, "%v; the job keeps what was promised to it, and gets no more", err)
 	}

@@ -184,6 +184,10 @@ func Began(c *state.Core, s *state.Snapshot, j *state.Job, r *slurmctl.Job) {
 	recordAllocation(c, j, start)
 	c.Event(j, "started", map[string]any{"planned": c.WallSecond(planned), "nodes": slurmctl.CompressNodes(j.Nodes()), "step": j.Step})
 	c.LogJob(j).WithField("nodes", slurmctl.CompressNodes(j.Nodes())).Info("started")
+	if j.BestEffort() {
+		refit.PlanBestEffort(c, j)
+		return
+	}
 	if j.Guess > 0 && len(j.Plan) == 0 {
 		return // FollowPlans plans it once the steps of all other jobs found running are known
 	}

@@ -38,7 +38,7 @@ func Manage(c *state.Core, s *state.Snapshot) {
 			m.Malleable = append(m.Malleable, j)
 		}
 	}
-	if len(m.Malleable) == 0 {
+	if m.Parked = parked(c); len(m.Malleable)+len(m.Parked) == 0 {
 		return
 	}
 	m.Wants = wants(c)
@@ -54,12 +54,14 @@ func GoOn(m *state.Managing) {
 		done := true
 		switch {
 		case m.Phase == 0:
-			done = refit.Approach(m.Core) != malleable.PWA || makeWay(m)
+			done = makeWay(m)
 		case m.Phase == 1:
 			withdraw(m)
-			m.Parts = partitions(m)
+			m.Parts = partitionsOf(m, false)
+			m.Ordinary = len(m.Parts)
+			m.Parts = append(m.Parts, partitionsOf(m, true)...)
 		default:
-			done = distribute(m, m.Parts[m.Phase-2])
+			done = distribute(m, m.Parts[m.Phase-2], m.Phase-2 >= m.Ordinary)
 		}
 		if !done {
 			m.Looking = m
@@ -67,6 +69,7 @@ func GoOn(m *state.Managing) {
 		}
 		m.Answers = nil
 	}
+	startParked(m)
 }
 
 func ahead(m *state.Managing) int64 { return refit.Ahead(m.Core) }
@@ -76,12 +79,12 @@ func ahead(m *state.Managing) int64 { return refit.Ahead(m.Core) }
 func demandDue(m *state.Managing, j *state.Job) {
 	recall := int64(refit.Recall(m.Core, j) / time.Second)
 	ends := never
-	if refit.Approach(m.Core) == malleable.PRA && len(j.Plan) > 0 { // the job keeps them to its end, and other jobs are planned after that
+	if !refit.GivesWay(m.Core, j) && len(j.Plan) > 0 { // the job keeps them to its end, and other jobs are planned after that
 		ends = j.Plan[len(j.Plan)-1].End
 	}
-	why := "the job promised to give them back by then"
+	why, last, own := "the job promised to give them back by then", false, msg.SetOf(refit.Own(j))
 	due := func(until int64) (nodes int) {
-		for _, name := range refit.Lent(j) {
+		for _, name := range refit.Recallable(j) {
 			at := wantedAt(m.Wants[name], j)
 			switch {
 			case at <= until && at < ends:
@@ -90,6 +93,7 @@ func demandDue(m *state.Managing, j *state.Job) {
 				continue
 			}
 			nodes++
+			last = last || own[name]
 		}
 		return nodes
 	}
@@ -97,7 +101,12 @@ func demandDue(m *state.Managing, j *state.Job) {
 		return
 	}
 	first := why
-	demand(m, j, due(m.Second+2*recall+ahead(m)), goFirst(m.Core, j, m.Wants), first)
+	nodes := due(m.Second + 2*recall + ahead(m))
+	if last { // of a best-effort job
+		demandAll(m, j, first)
+		return
+	}
+	demand(m, j, nodes, goFirst(m.Core, j, m.Wants), first)
 }
 
 // demand demands `nodes` nodes of a job, or a few more (see rounded), the first ones of a list. It reports
@@ -154,13 +163,20 @@ func rounded(m *state.Managing, j *state.Job, list []string, nodes int) ([]strin
 
 // makeWay demands what pending stock jobs could use. It reports false while the policy's answer is missing.
 func makeWay(m *state.Managing) bool {
-	m.Pressing, m.Waiting = msg.Set{}, nil
+	m.Useful, m.Waiting = msg.Set{}, nil
+	if refit.Approach(m.Core) == malleable.PWA {
+		m.Pressing = m.Useful
+	}
+	if len(m.Parked) == 0 && !slices.ContainsFunc(m.Malleable, func(j *state.Job) bool { return refit.GivesWay(m.Core, j) }) {
+		return true
+	}
 	g := findGivable(m)
-	for _, w := range stock.Candidates(m.Core, m.S, m.Second, slurm.Turn{math.MinInt, 0}, stock.SetsBeside(m.Core, m.S, m.Malleable)) {
+	for _, w := range stock.Candidates(m.Core, m.S, m.Second, slurm.Turn{math.MinInt, 0}, stock.SetsBeside(m.Core, m.S, slices.Concat(m.Malleable, m.Parked))) {
 		if _, evolves := m.Coming[w.Record.ID]; !evolves { // otherwise it is about to be adopted
 			giveTo(m, g, w)
 		}
 	}
+	takeBack(m, g.leaves, g.lent, g.why)
 	if g.missing == 0 {
 		return true
 	}
@@ -198,6 +214,7 @@ type givable struct {
 	taken   msg.Set                // nodes for the stock jobs so far
 	useful  map[*state.Job]msg.Set // lent nodes that a stock job could use
 	missing int                    // how many of the lent nodes the stock jobs need
+	leaves  []string               // nodes of best-effort jobs for them
 	why     string
 }
 
@@ -207,11 +224,11 @@ func findGivable(m *state.Managing) *givable {
 	for _, j := range m.Malleable {
 		g.useful[j] = msg.Set{}
 		o := refit.OfferAt(j)
-		for _, name := range refit.Lent(j) {
+		for _, name := range refit.Recallable(j) {
 			switch {
 			case o != nil && o.Demands() && slices.Contains(o.Wanted(), name):
 				g.returning[name] = true
-			case mayGive(m, j):
+			case mayGive(m, j) && refit.GivesWay(m.Core, j):
 				g.lent[name] = j
 			}
 		}
@@ -223,7 +240,7 @@ func findGivable(m *state.Managing) *givable {
 func giveTo(m *state.Managing, g *givable, w slurm.Candidate) {
 	need, until := w.Profile[0].Nodes, m.Second+w.Profile[0].Duration
 	usable := 0
-	var have, lent []string
+	var have, lent, last []string
 	for _, n := range w.Nodes {
 		name := m.S.Nodes[n].Name
 		if !m.S.Nodes[n].Usable() {
@@ -236,7 +253,10 @@ func giveTo(m *state.Managing, g *givable, w slurm.Candidate) {
 		switch {
 		case !m.S.InUse[name], g.returning[name]:
 			have = append(have, name)
-		case g.lent[name] != nil:
+		case g.lent[name] == nil:
+		case g.lent[name].BestEffort():
+			last = append(last, name)
+		default:
 			lent = append(lent, name)
 		}
 	}
@@ -245,19 +265,24 @@ func giveTo(m *state.Managing, g *givable, w slurm.Candidate) {
 	}
 	m.Waiting = append(m.Waiting, need)
 	have = have[:min(len(have), need)]
-	missing := min(need-len(have), len(lent))
-	g.taken.Add(have)
-	g.taken.Add(lent[:missing])
-	m.Pressing.Add(have)
-	m.Pressing.Add(lent)
+	ordered(last, g.lent)
+	leaves := last[:min(need-len(have), len(last))]
+	missing := min(need-len(have)-len(leaves), len(lent))
+	for _, names := range [][]string{have, leaves, lent[:missing]} {
+		g.taken.Add(names)
+	}
+	for _, names := range [][]string{have, last, lent} {
+		m.Useful.Add(names)
+	}
+	if g.why == "" && missing+len(leaves) > 0 {
+		g.why = fmt.Sprintf("stock job %d waits", w.Record.ID)
+	}
+	g.leaves = append(g.leaves, leaves...)
 	if missing == 0 {
 		return
 	}
 	for _, name := range lent {
 		g.useful[g.lent[name]][name] = true
-	}
-	if g.why == "" {
-		g.why = fmt.Sprintf("stock job %d waits", w.Record.ID)
 	}
 	g.missing += missing
 }
@@ -381,7 +406,7 @@ func withdraw(m *state.Managing) {
 			continue
 		}
 		for _, name := range o.Wanted() {
-			if m.Pressing[name] || wantedAt(m.Wants[name], j) <= m.Second+int64(refit.Recall(m.Core, j)/time.Second)+ahead(m) {
+			if presses(m, j, name) || wantedAt(m.Wants[name], j) <= m.Second+int64(refit.Recall(m.Core, j)/time.Second)+ahead(m) {
 				refit.CloseOffer(m.Core, j, refit.OfferWithdrawn, "others need the nodes")
 				break
 			}
@@ -398,31 +423,27 @@ func withdrawDenied(c *state.Core, j *state.Job) bool {
 	return why != nil
 }
 
-// partitions returns the partitions of the running malleable jobs, in order.
-func partitions(m *state.Managing) []string {
-	names := map[string]bool{}
-	for _, j := range m.Malleable {
-		names[slurm.PartitionOf(j)] = true
-	}
-	return state.SortedKeys(names)
+// presses reports whether a pending stock job that comes before a malleable job could use a node.
+func presses(m *state.Managing, j *state.Job, name string) bool {
+	return m.Useful[name] && refit.GivesWay(m.Core, j)
 }
 
-// distribute offers the free nodes of a partition to the malleable jobs there. It reports false while the
-// policy's answer is missing.
-func distribute(m *state.Managing, partition string) bool {
+// distribute offers the free nodes of a partition to the malleable jobs there: to the best-effort jobs among them, or to the others.
+// It reports false while the policy's answer is missing.
+func distribute(m *state.Managing, partition string, bestEffort bool) bool {
 	st := malleable.State{Threshold: m.Config.Malleable.Threshold}
 	var jobs []*state.Job
-	elsewhere := 0
+	elsewhere, has := 0, bestEffortNodes(m)
 	for _, j := range m.Malleable {
 		one := asJob(m, j)
-		if slurm.PartitionOf(j) != partition {
+		if slurm.PartitionOf(j) != partition || j.BestEffort() != bestEffort {
 			elsewhere += one.Nodes
 			continue
 		}
 		if o := refit.OfferAt(j); o != nil && o.Demands() {
 			st.Coming += len(msg.Common(o.Wanted(), j.Nodes()))
 		}
-		jobs, st.Jobs = append(jobs, j), append(st.Jobs, bound(m, j, one))
+		jobs, st.Jobs = append(jobs, j), append(st.Jobs, boundByUser(m, j, bound(m, j, one), has))
 	}
 	if st.Threshold > 0 {
 		st.Threshold = max(st.Threshold-elsewhere, 1)
@@ -456,12 +477,14 @@ func distribute(m *state.Managing, partition string) bool {
 			}
 			continue
 		}
-		has := len(j.Nodes())
+		size := len(j.Nodes())
 		names := slices.DeleteFunc(free[j], func(name string) bool { return given[name] })
-		n := j.Malleable.Sizes.Floor(has+min(change.Accepted, len(names))) - has
+		accepted := min(change.Accepted, len(names), mostNodes(m, j, has))
+		n := j.Malleable.Sizes.Floor(size+accepted) - size
 		if n <= 0 {
 			continue
 		}
+		has[j.UID] += n
 		given.Add(names[:n])
 		put(m.Core, j, refit.Offer{Kind: change.Kind.String(), Nodes: n, List: names[:n], Until: leavesBy(m, j, names[:n]), Why: "they are free"})
 	}
@@ -501,20 +524,25 @@ func withoutFull(st malleable.State) malleable.State {
 
 // lendable returns the nodes that may be lent to a job, first those that stay unused longest, then those near to it.
 func lendable(m *state.Managing, j *state.Job) []string {
-	s := m.S
-	eligible, err := slurm.EligibleBeside(m.Core, s, j)
+	eligible, err := slurm.EligibleBeside(m.Core, m.S, j)
 	if err != nil {
 		return nil
 	}
+	return lendableOf(m, j, eligible)
+}
+
+// lendableOf returns those of some nodes that may be lent to a job.
+func lendableOf(m *state.Managing, j *state.Job, eligible []int) []string {
+	s := m.S
 	until := m.Second + int64(refit.Recall(m.Core, j)/time.Second) + ahead(m) + lendFor
-	if refit.Approach(m.Core) == malleable.PRA { // the job keeps them
+	if !refit.GivesWay(m.Core, j) { // the job keeps them
 		until = max(until, j.Plan[len(j.Plan)-1].End)
 	}
 	barred := barred(m, j, until)
 	var names []string
 	for _, n := range eligible {
 		name := s.Nodes[n].Name
-		if one := []string{name}; !barred[name] && !m.Pressing[name] && slurm.Free(s, one) && !slurm.IsSuspect(m.Core, one) && !slices.Contains(m.Leaked, name) && wantedAt(m.Wants[name], j) > until {
+		if one := []string{name}; !barred[name] && !presses(m, j, name) && slurm.Free(s, one) && !slurm.IsSuspect(m.Core, one) && !slices.Contains(m.Leaked, name) && wantedAt(m.Wants[name], j) > until {
 			names = append(names, name)
 		}
 	}
@@ -535,8 +563,14 @@ func barred(m *state.Managing, j *state.Job, until int64) msg.Set {
 		}
 	}
 	reach := m.Second + slurm.Reach(m.Core, j, m.Second)
+	if j.State == row.Queued { // its end follows from a start that the sidecar made up
+		reach = m.Second + slurm.Seconds(j.Record.TimeLimit)
+	}
 	for _, r := range m.Reservations {
-		_, ours := state.ParseHold(r)
+		own, ours := state.ParseHold(r)
+		if ours && own.Job == j.BaseID() && j.State == row.Queued {
+			continue
+		}
 		from := r.Start.Unix()
 		if !m.Reached(m.Now, r.End) && (from <= until || !ours && from < reach) {
 			barred.Add(r.Nodes)

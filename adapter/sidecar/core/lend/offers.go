@@ -272,6 +272,8 @@ func acceptable(c *state.Core, j *state.Job, o *refit.Offer, nodes int) error {
 		return api.Errorf(api.ErrInvalid, "cannot give %d nodes back: the job can give %d and keep its smallest number", nodes, len(o.List))
 	case o.Mandatory && nodes < o.Nodes:
 		return api.Errorf(api.ErrInvalid, "cannot give only %d nodes back: the demand is for %d", nodes, o.Nodes)
+	case refit.LeavesAll(j, o):
+		return nil
 	case !o.Grows() && !hold.CanReturn(j, o.List[:nodes]):
 		return api.Errorf(api.ErrInvalid, "to give %d nodes back: jobs cannot be resized here, and companions go as a whole", nodes)
 	case !j.Malleable.Sizes.Has(size):

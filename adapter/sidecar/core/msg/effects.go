@@ -175,6 +175,11 @@ type (
 		Jobs []slurmctl.JobID
 		Done bool
 	}
+	// Requeue puts a running job back into the queue, and ends its companions.
+	Requeue struct {
+		Job    slurmctl.JobID
+		Beside []slurmctl.JobID
+	}
 	// Ask queries only some jobs; the result is a []slurmctl.Job.
 	Ask struct{ Jobs []slurmctl.JobID }
 
@@ -252,7 +257,8 @@ func (ExtendLimits) command() {}
 
 func (Signal) command() {}
 
-func (Cancel) command() {}
+func (Cancel) command()  {}
+func (Requeue) command() {}
 
 func (Ask) command() {}
 

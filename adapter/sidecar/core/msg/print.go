@@ -112,6 +112,13 @@ func (c Signal) String() string { return fmt.Sprintf("signal %v %s", c.Jobs, c.N
 
 func (c Cancel) String() string { return fmt.Sprintf("cancel %v", c.Jobs) }
 
+func (c Requeue) String() string {
+	if len(c.Beside) == 0 {
+		return fmt.Sprintf("requeue %d", c.Job)
+	}
+	return fmt.Sprintf("requeue %d without %v", c.Job, c.Beside)
+}
+
 func (c Ask) String() string { return fmt.Sprintf("ask %v", c.Jobs) }
 
 func (c Reserve) String() string {

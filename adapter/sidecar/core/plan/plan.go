@@ -41,7 +41,7 @@ func Candidates(c *state.Core, s *state.Snapshot, now int64) []slurm.Candidate {
 			continue
 		}
 		cand, ok := candidateOf(c, s, j, now, unread)
-		if !ok {
+		if !ok || j.BestEffort() { // which lend starts once all others are planned
 			continue
 		}
 		cand.Exceeds = exceeds[j.UID]

@@ -123,7 +123,7 @@ func awaitLicenses(c *state.Core, j *state.Job) {
 func pinned(c *state.Core, s *state.Snapshot, nodes []int, origin int64) []planner.Placement {
 	var all []planner.Placement
 	for _, j := range c.Active {
-		if !j.Runs() || len(j.Plan) == 0 {
+		if !j.Runs() || len(j.Plan) == 0 || j.BestEffort() {
 			continue
 		}
 		var p planner.Placement
@@ -151,7 +151,7 @@ func pinned(c *state.Core, s *state.Snapshot, nodes []int, origin int64) []plann
 func peaks(c *state.Core, s *state.Snapshot, origin int64) []msg.Peak {
 	var all []msg.Peak
 	for _, j := range c.Active {
-		if !j.Runs() && j.State != row.Starting || len(j.Plan) == 0 {
+		if !j.Runs() && j.State != row.Starting || len(j.Plan) == 0 || j.BestEffort() {
 			continue
 		}
 		end := j.Plan[len(j.Plan)-1].End + slurm.Margin(c)

@@ -68,7 +68,7 @@ func MalleableOf(sp request.Request) *row.Malleable {
 	if m == nil {
 		return nil
 	}
-	return &row.Malleable{Max: sp.WholeMax(), Sizes: m.Sizes, Grace: m.Grace, Speedup: m.Speedup}
+	return &row.Malleable{Max: sp.WholeMax(), Sizes: m.Sizes, Grace: m.Grace, Speedup: m.Speedup, BestEffort: m.BestEffort}
 }
 
 // MostOf returns how many nodes a job takes in the steps after the current one.
@@ -127,7 +127,7 @@ func Rebound(m *row.Malleable, p planner.Profile, step int, most []int) *row.Mal
 		}
 	}
 	from := max(step-1, 0)
-	if slices.Equal(one.Max[from:], request.Sizes(p)[from:]) {
+	if one.BestEffort == "" && slices.Equal(one.Max[from:], request.Sizes(p)[from:]) {
 		return nil
 	}
 	return &one

@@ -26,3 +26,8 @@ const OwnAccord = "the application asked for it"
 
 // Approach returns which jobs have precedence.
 func Approach(c *state.Core) malleable.Approach { return c.Config.Malleable.Precedence() }
+
+// GivesWay reports whether jobs that wait have precedence over a malleable job that runs. They always have over best-effort jobs.
+func GivesWay(c *state.Core, j *state.Job) bool {
+	return j.BestEffort() || Approach(c) == malleable.PWA
+}

@@ -10,7 +10,6 @@ import (
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/slurm"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/state"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/store/row"
-	"github.com/evoslurm/evoslurm/planner/malleable"
 )
 
 // Own returns the nodes that its plan counts on: as many as its step has, first those planned for it. The job
@@ -54,6 +53,29 @@ func Lent(j *state.Job) []string {
 	return msg.Without(j.Nodes(), Own(j))
 }
 
+// Recallable returns the nodes that others may have after the job's grace: the lent ones, and all nodes of a best-effort job.
+func Recallable(j *state.Job) []string {
+	if j.BestEffort() && j.Runs() {
+		return j.Nodes()
+	}
+	return Lent(j)
+}
+
+// LeavesAll reports whether an offer takes a best-effort job's last nodes: then the job is requeued as a whole.
+func LeavesAll(j *state.Job, o *Offer) bool {
+	return j.BestEffort() && o.Demands() && len(msg.Common(o.Wanted(), Own(j))) > 0
+}
+
+// PlanBestEffort gives a running best-effort job the plan that it keeps its own nodes as long as its step lasts. Nobody plans
+// around that: see Recallable.
+func PlanBestEffort(c *state.Core, j *state.Job) {
+	own := Own(j)
+	if len(j.Plan) == 1 && msg.SameSet(j.Plan[0].Nodes, own) && j.Plan[0].Start == j.StepStarted.Unix() {
+		return
+	}
+	c.StorePlan(j, []msg.PlannedStep{{Start: j.StepStarted.Unix(), End: j.Expected(), Nodes: own}})
+}
+
 // LentStep is the step of holds and expanders that bring nodes beyond the plan.
 const LentStep = 0
 
@@ -86,7 +108,7 @@ func Ahead(c *state.Core) int64 { return int64((2*c.Config.PollInterval + time.S
 // lentUntil returns the Unix second until which a lent node is not available to other jobs.
 func lentUntil(c *state.Core, j *state.Job, name string, now int64) int64 {
 	recall := int64(Recall(c, j) / time.Second)
-	if Approach(c) == malleable.PRA && len(j.Plan) > 0 { // it gets no demands in favor of other jobs
+	if !GivesWay(c, j) && len(j.Plan) > 0 { // it gets no demands in favor of other jobs
 		end := j.Plan[len(j.Plan)-1].End
 		if back := Bound(j, name); back > 0 {
 			end = min(end, Returned(c, back))
@@ -108,8 +130,8 @@ func addLent(c *state.Core, o *msg.Occupancy, s *state.Snapshot, j *state.Job, n
 	if !adopt.IsMalleable(j) || !j.Runs() {
 		return
 	}
-	names := Lent(j)
-	if o := OfferAt(j); o != nil && o.Grows() && (o.State == OfferAccepted || o.State == OfferOpen && Approach(c) == malleable.PRA) {
+	names := Recallable(j)
+	if o := OfferAt(j); o != nil && o.Grows() && (o.State == OfferAccepted || o.State == OfferOpen && !GivesWay(c, j)) {
 		names = append(names, msg.Without(o.Wanted(), j.Nodes())...)
 	}
 	for _, name := range names {

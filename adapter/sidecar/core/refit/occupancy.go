@@ -92,16 +92,11 @@ func AddPromises(c *state.Core, o *msg.Occupancy, s *state.Snapshot, j *state.Jo
 		slurm.AddLinks(c, o, s, j, now)
 		return
 	}
-	until := make(map[string]int64, len(j.Nodes())) // planned release of every node
-	from := make(map[string]int64, len(j.Nodes()))
-	for _, step := range slurm.Promised(c, j, now) {
-		for _, n := range step.Nodes {
-			until[n] = step.End
-			if _, seen := from[n]; !seen {
-				from[n] = step.Start
-			}
-		}
+	if j.BestEffort() {
+		addBestEffort(c, o, s, j, now)
+		return
 	}
+	from, until := promisedTimes(c, j, now)
 	if len(j.Plan) == 0 {
 		until = supposed(j)
 	}
@@ -123,6 +118,33 @@ func AddPromises(c *state.Core, o *msg.Occupancy, s *state.Snapshot, j *state.Jo
 	for name, start := range from {
 		if n, ok := s.Index[name]; ok {
 			o.Add(n, start, until[name]+margin)
+		}
+	}
+}
+
+// promisedTimes returns when a job first gets each promised node, and its planned release.
+func promisedTimes(c *state.Core, j *state.Job, now int64) (from, until map[string]int64) {
+	from, until = make(map[string]int64, len(j.Nodes())), make(map[string]int64, len(j.Nodes()))
+	for _, step := range slurm.Promised(c, j, now) {
+		for _, n := range step.Nodes {
+			until[n] = step.End
+			if _, seen := from[n]; !seen {
+				from[n] = step.Start
+			}
+		}
+	}
+	return from, until
+}
+
+// addBestEffort adds the nodes of a best-effort job: others may have each of them after its grace.
+func addBestEffort(c *state.Core, o *msg.Occupancy, s *state.Snapshot, j *state.Job, now int64) {
+	if j.State != row.Starting {
+		addLent(c, o, s, j, now)
+		return
+	}
+	for _, name := range j.Planned() {
+		if n, ok := s.Index[name]; ok {
+			o.Add(n, o.Origin, lentUntil(c, j, name, now)+slurm.Margin(c))
 		}
 	}
 }

@@ -33,6 +33,10 @@ func FollowPlans(c *state.Core, s *state.Snapshot) {
 		if !j.Runs() || j.Busy || j.Kept != nil || j.Touched.After(s.Taken) {
 			continue
 		}
+		if j.BestEffort() {
+			PlanBestEffort(c, j)
+			continue
+		}
 		if others == nil {
 			others = Foreign(c, s, now)
 		}

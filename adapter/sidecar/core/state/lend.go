@@ -31,11 +31,14 @@ type Managing struct {
 	S         *Snapshot
 	Second    int64
 	Malleable []*Job // running malleable jobs
+	Parked    []*Job // best-effort jobs that wait for nodes
 	Wants     map[string][]Want
-	Waiting   []int // nodes that pending stock jobs need
+	Waiting   []int   // nodes that pending stock jobs need
+	Useful    msg.Set // nodes that pending stock jobs could use
 
 	Phase    int      // next phase: pending stock jobs, withdrawals, then each partition
-	Parts    []string // partitions
+	Parts    []string // partitions, first for ordinary malleable jobs, then for best-effort jobs
+	Ordinary int      // number of the former
 	Answers  [][]malleable.Change
 	Question *msg.Question // open question
 	Place    []int         // places of its jobs in the full list

@@ -53,6 +53,7 @@ const (
 	KindSubmit            // submit.go: a process of the job submits it; the shell has nothing to do
 	KindUnfold            // arrays.go: give tasks of an array records of their own
 	KindLicenses          // licenses.go: read the numbers of licences
+	KindLeaveAll          // besteffort.go: requeue a best-effort job whose last nodes are wanted
 	NumberOfKinds
 )
 

@@ -108,6 +108,7 @@ const (
 	WhyLicensesAwaited // text says which licences are in use
 	WhyFewSwitches     // it waits for nodes on few switches until a time; nodes holds how many switches
 	WhyAimed           // text says what its preference (--prefer-start, and so on) does
+	WhyIdleAwaited     // text says why a best-effort job does not start
 	WhyRoomUnder       // there may be room again under the limit in text
 	WhyNotStarted      // Slurm did not start it on idle nodes, for the reason in text
 	whyLapsed          // nodes are no longer held for its coming steps; text says why

@@ -166,7 +166,17 @@ type Malleable struct {
 	Sizes   malleable.Sizes
 	Grace   int    // seconds; 0: the site's default
 	Speedup string // as declared; "": not
+
+	// BestEffort says what becomes of a best-effort job once its last nodes are wanted: Requeued or Cancelled. "": its smallest
+	// size is planned and promised.
+	BestEffort string
 }
+
+// What becomes of a best-effort job once its last nodes are wanted.
+const (
+	Requeued  = "requeue" // it waits again
+	Cancelled = "cancel"
+)
 
 // Span is nodes allocated, or planned to be, for a stretch of time.
 type Span struct {

@@ -1,0 +1,239 @@
+package lend
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/evoslurm/evoslurm/adapter/internal/config"
+	"github.com/evoslurm/evoslurm/adapter/sidecar/core/msg"
+	"github.com/evoslurm/evoslurm/adapter/sidecar/core/plan"
+	"github.com/evoslurm/evoslurm/adapter/sidecar/core/refit"
+	"github.com/evoslurm/evoslurm/adapter/sidecar/core/slurm"
+	"github.com/evoslurm/evoslurm/adapter/sidecar/core/state"
+	"github.com/evoslurm/evoslurm/adapter/sidecar/store/row"
+	"github.com/evoslurm/evoslurm/planner/malleable"
+)
+
+// A best-effort job is a malleable job whose smallest size is not promised. It comes last:
+//
+//   - It is not planned, and nobody is planned around it: all of its nodes count as lent, the first ones, too.
+//   - Once all others are planned and have been offered what they could use, it starts on idle nodes that nobody wants for its
+//     grace and a minute more. Nodes that are held for coming growths are filled until then.
+//   - Stock jobs are given its nodes before those of other malleable jobs.
+//   - If others want its own nodes, it is demanded all, and then requeued. It waits for idle nodes again.
+//   - No user's best-effort jobs keep another user's from all nodes: after a turn, the user that has most gives way.
+
+// bestEffortTurn is how long a best-effort job runs before it gives way to one of a user who has no nodes.
+const bestEffortTurn = 10 * time.Minute
+
+// parked lists the best-effort jobs that wait for nodes.
+func parked(c *state.Core) (all []*state.Job) {
+	for j := range plan.Each(c, c.Active) {
+		if j.BestEffort() && j.State == row.Queued && !j.Busy {
+			all = append(all, j)
+		}
+	}
+	return all
+}
+
+// demandAll demands all nodes of a best-effort job, its own ones last. It reports false if it must leave the job alone now.
+func demandAll(m *state.Managing, j *state.Job, why string) bool {
+	if o := refit.OfferAt(j); j.Ending || o != nil && (o.Demands() || o.State == refit.OfferAccepted) {
+		return false
+	} else if o != nil {
+		refit.CloseOffer(m.Core, j, refit.OfferWithdrawn, "nodes are needed back")
+	}
+	list := append(goFirst(m.Core, j, m.Wants), refit.Own(j)...)
+	put(m.Core, j, refit.Offer{Kind: malleable.Shrink.String(), Mandatory: true, Nodes: len(list), List: list, Why: why})
+	return true
+}
+
+// ordered sorts nodes of best-effort jobs by what their loss costs: first those of jobs that lose only a part, then those of jobs
+// that began last.
+func ordered(nodes []string, of map[string]*state.Job) {
+	own := map[*state.Job]msg.Set{}
+	cost := func(name string) int {
+		j := of[name]
+		if own[j] == nil {
+			own[j] = msg.SetOf(refit.Own(j))
+		}
+		return btoi(own[j][name])
+	}
+	slices.SortStableFunc(nodes, func(a, b string) int {
+		return cmp.Or(cmp.Compare(cost(a), cost(b)), of[b].Started.Compare(of[a].Started), cmp.Compare(of[b].ID, of[a].ID))
+	})
+}
+
+// takeBack demands nodes of best-effort jobs.
+func takeBack(m *state.Managing, nodes []string, of map[string]*state.Job, why string) {
+	away := map[*state.Job][]string{}
+	for _, name := range nodes {
+		away[of[name]] = append(away[of[name]], name)
+	}
+	for _, j := range m.Malleable {
+		switch list := away[j]; {
+		case len(list) == 0:
+		case len(msg.Common(list, refit.Own(j))) > 0:
+			demandAll(m, j, why)
+		default:
+			demand(m, j, len(list), append(list, msg.Without(goFirst(m.Core, j, m.Wants), list)...), why)
+		}
+	}
+}
+
+// startParked starts best-effort jobs on nodes that are left, those of users with the fewest nodes first.
+func startParked(m *state.Managing) {
+	has := bestEffortNodes(m)
+	slices.SortStableFunc(m.Parked, func(a, b *state.Job) int {
+		return cmp.Or(cmp.Compare(has[a.UID], has[b.UID]), a.Submitted.Compare(b.Submitted), cmp.Compare(a.ID, b.ID))
+	})
+	taken := msg.Set{}
+	for _, j := range m.Parked {
+		if j.Unfit != "" || j.Kept != nil || m.Drained() || plan.NotEligible(&j.Record) != "" {
+			continue
+		}
+		if why := notBestEffort(m.Core, j); why != "" {
+			j.WaitsFor(state.Saying(state.WhyIdleAwaited, why))
+			m.StorePlan(j, nil)
+			continue
+		}
+		need := j.Profile[0].Nodes
+		nodes := leftFor(m, j, need, taken)
+		if j.Asked == nil || len(nodes) < need || mostNodes(m, j, has) < need {
+			m.StorePlan(j, nil)
+			if j.Asked != nil {
+				j.WaitsFor(state.Saying(state.WhyIdleAwaited, "waits for nodes that nobody else has, was promised, or could use"))
+				giveTurn(m, j, has)
+			}
+			continue
+		}
+		taken.Add(nodes)
+		has[j.UID] += need
+		if len(j.Plan) != 1 || !msg.SameSet(j.Plan[0].Nodes, nodes) {
+			m.StorePlan(j, []msg.PlannedStep{{Start: m.Second, End: m.Second + j.Profile[0].Duration, Nodes: nodes}})
+		}
+	}
+}
+
+// notBestEffort returns why the site runs a job as no best-effort job now, or "".
+func notBestEffort(c *state.Core, j *state.Job) string {
+	site := c.Config.BestEffort
+	if !site.Enabled {
+		return config.NoBestEffort
+	}
+	if why := stillResizable(c, j); why != "" {
+		return "a best-effort job gives nodes back while it runs, and " + why
+	}
+	asks := map[string]string{"qos": j.Record.QOS, "account": j.Record.Account, "partition": j.Record.Partition}
+	for _, charged := range site.Charged() {
+		if asked := asks[charged.Name]; asked != charged.Value {
+			return fmt.Sprintf("this site runs best-effort jobs with --%s=%s, and the job has %q (scontrol update JobId=%d %s=%s)", charged.Name, charged.Value, asked, j.SlurmID, charged.Name, charged.Value)
+		}
+	}
+	return ""
+}
+
+// bestEffortNodes returns how many nodes the best-effort jobs of each user have, or are offered.
+func bestEffortNodes(m *state.Managing) map[uint32]int {
+	has := map[uint32]int{}
+	for _, j := range m.Active {
+		switch {
+		case !j.BestEffort():
+		case j.State == row.Starting:
+			has[j.UID] += j.Profile[0].Nodes
+		case j.Runs():
+			has[j.UID] += len(j.Nodes())
+			if o := refit.OfferAt(j); o != nil && o.Grows() {
+				has[j.UID] += len(msg.Without(o.Wanted(), j.Nodes()))
+			}
+		}
+	}
+	return has
+}
+
+// mostNodes returns how many more nodes a job may be offered, as far as the site bounds the best-effort jobs of a user.
+func mostNodes(m *state.Managing, j *state.Job, has map[uint32]int) int {
+	most := m.Config.BestEffort.MaxNodes
+	if most == 0 || !j.BestEffort() {
+		return len(m.S.Nodes)
+	}
+	return max(most-has[j.UID], 0)
+}
+
+// leftFor returns nodes on which a waiting best-effort job can start, or fewer than it needs. It prefers those of its plan.
+func leftFor(m *state.Managing, j *state.Job, need int, taken msg.Set) []string {
+	eligible, choices, err := slurm.PlacesOf(m.Core, m.S, j)
+	if err != nil {
+		return nil
+	}
+	if choices == nil {
+		choices = [][]int{eligible}
+	}
+	planned := msg.SetOf(j.Planned())
+	for _, nodes := range choices {
+		names := slices.DeleteFunc(lendableOf(m, j, nodes), func(name string) bool { return taken[name] })
+		slices.SortStableFunc(names, func(a, b string) int { return cmp.Compare(btoi(planned[b]), btoi(planned[a])) })
+		if len(names) >= need {
+			return names[:need]
+		}
+	}
+	return nil
+}
+
+// giveTurn demands nodes for a best-effort job of a user that has none, of the user that has most: of jobs that have had their turn.
+func giveTurn(m *state.Managing, j *state.Job, has map[uint32]int) {
+	if has[j.UID] > 0 {
+		return
+	}
+	eligible, _, err := slurm.PlacesOf(m.Core, m.S, j)
+	if err != nil {
+		return
+	}
+	can := msg.Set{}
+	for _, n := range eligible {
+		can[m.S.Nodes[n].Name] = true
+	}
+	of := map[string]*state.Job{}
+	var nodes []string
+	for _, other := range m.Malleable {
+		if !other.BestEffort() || has[other.UID] <= j.Profile[0].Nodes || !m.Reached(m.Now, other.Started.Add(bestEffortTurn)) {
+			continue
+		}
+		if o := refit.OfferAt(other); o != nil && o.Demands() {
+			return // nodes are on their way
+		}
+		for _, name := range other.Nodes() {
+			if can[name] && mayGive(m, other) && !m.Useful[name] {
+				of[name], nodes = other, append(nodes, name)
+			}
+		}
+	}
+	if len(nodes) < j.Profile[0].Nodes {
+		return
+	}
+	ordered(nodes, of)
+	takeBack(m, nodes[:j.Profile[0].Nodes], of, "it is another user's turn")
+	has[j.UID]++
+}
+
+// partitionsOf returns the partitions of the running best-effort jobs, or of the other malleable jobs, in order.
+func partitionsOf(m *state.Managing, bestEffort bool) []string {
+	names := map[string]bool{}
+	for _, j := range m.Malleable {
+		if j.BestEffort() == bestEffort {
+			names[slurm.PartitionOf(j)] = true
+		}
+	}
+	return state.SortedKeys(names)
+}
+
+// boundByUser gives a best-effort job no more than the site lets its user have.
+func boundByUser(m *state.Managing, j *state.Job, one malleable.Job, has map[uint32]int) malleable.Job {
+	if j.BestEffort() {
+		one.Max = min(one.Max, max(one.Nodes+mostNodes(m, j, has), one.Min))
+		one.Held = one.Held || notBestEffort(m.Core, j) != ""
+	}
+	return one
+}
