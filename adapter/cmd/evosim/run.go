@@ -170,6 +170,19 @@ percent of nodes × makespan.`,
 	return cmd
 }
 
+// readBeside reads what runs beside the workload.
+func (f *runFlags) readBeside() error {
+	if slices.Equal(f.beside, []string{"all"}) {
+		f.beside = simulate.Besides
+	}
+	for _, name := range f.beside {
+		if !slices.Contains(simulate.Besides, name) {
+			return fmt.Errorf("--beside=%s: must be %s, or all", name, strings.Join(simulate.Besides, ", "))
+		}
+	}
+	return nil
+}
+
 // experiment makes the experiment from the flags and a workload, or returns what is wrong with
 // them.
 func (f *runFlags) experiment(name string, stdin io.Reader, stderr io.Writer) (e simulate.Experiment, err error) {
@@ -191,13 +204,8 @@ func (f *runFlags) experiment(name string, stdin io.Reader, stderr io.Writer) (e
 	case !(f.evolving >= 0 && f.evolving <= 1):
 		return e, fmt.Errorf("--evolving=%v: must be within 0 … 1", f.evolving)
 	}
-	if slices.Equal(f.beside, []string{"all"}) {
-		f.beside = simulate.Besides
-	}
-	for _, name := range f.beside {
-		if !slices.Contains(simulate.Besides, name) {
-			return e, fmt.Errorf("--beside=%s: must be %s, or all", name, strings.Join(simulate.Besides, ", "))
-		}
+	if err := f.readBeside(); err != nil {
+		return e, err
 	}
 	e.EveryPoll, e.Config = f.everyPoll, config.Default()
 	if f.config != "" {

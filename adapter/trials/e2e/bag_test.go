@@ -100,14 +100,20 @@ func TestBag(t *testing.T) {
 			t.Errorf("it did not print %q, but\n%s", want, joined)
 		}
 	}
-	id = s.submit("--drive=companion", "--malleable=1-4", "--time=20", "--tasks=1-9", "--", "sh", "-c", "echo \"$1 it's $EVO_TASK\"", "sh", "{}")
+	s.tasks(dir)
+	s.stop(syscall.SIGTERM)
+}
+
+// tasks has evosbatch submit a bag.
+func (s *site) tasks(dir string) {
+	s.t.Helper()
+	id := s.submit("--drive=companion", "--malleable=1-4", "--time=20", "--tasks=1-9", "--", "sh", "-c", "echo \"$1 it's $EVO_TASK\"", "sh", "{}")
 	if out := s.output(id); !slices.Contains(out, "evosrun: 9 of 9 tasks done") {
-		t.Errorf("evosbatch --tasks: %q", out)
+		s.t.Errorf("evosbatch --tasks: %q", out)
 	}
 	if text, err := os.ReadFile(fmt.Sprintf("%s/evobag-%s/out/7", dir, id)); string(text) != "7 it's 7\n" {
-		t.Errorf("its task 7 printed %q, %v", text, err)
+		s.t.Errorf("its task 7 printed %q, %v", text, err)
 	}
-	s.stop(syscall.SIGTERM)
 }
 
 // counted checks that each task has printed once, and that some have gone on from a checkpoint.
