@@ -188,6 +188,11 @@ func Began(c *state.Core, s *state.Snapshot, j *state.Job, r *slurmctl.Job) {
 		refit.PlanBestEffort(c, j)
 		return
 	}
+	planBegun(c, s, j, planned, start)
+}
+
+// planBegun gives a job that has started the plan that follows from its start.
+func planBegun(c *state.Core, s *state.Snapshot, j *state.Job, planned int64, start time.Time) {
 	if j.Guess > 0 && len(j.Plan) == 0 {
 		return // FollowPlans plans it once the steps of all other jobs found running are known
 	}
