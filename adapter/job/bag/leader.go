@@ -51,7 +51,7 @@ type Leader struct {
 	taken   bool
 	runs    int
 	said    int
-	took    []float64 // seconds of the latest checkpoints
+	took    []float64 // seconds of the latest checkpoints, made or not
 }
 
 // entry is a record to write, and the files to put in place before.
@@ -174,7 +174,8 @@ func (l *Leader) ended(e over) {
 		r.Kind = l.state.Failure(e.Task, l.Retries, e.Seconds < atOnce)
 		r.Saved = r.Kind == Retry && e.Saved
 	}
-	if e.Asked && e.Saved {
+	late := l.Keep.Kind == KeepDemand && e.Signal == int(syscall.SIGKILL) // its checkpoint takes longer than that
+	if e.Asked && (e.Saved || late) {
 		l.took = append(l.took[max(0, len(l.took)-999):], e.Took)
 	}
 	if e.Full && l.blocked == nil {
@@ -281,7 +282,7 @@ func (l *Leader) block(err error) {
 	l.Say("%v: no task is started until the journal in %s can be written", err, l.Dir)
 }
 
-// GraceTaken returns how long nearly all checkpoints took, or false if none was made.
+// GraceTaken returns how long nearly all checkpoints took, or false if none was asked for.
 func (l *Leader) GraceTaken() (time.Duration, bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -1,12 +1,17 @@
 package injob
 
 import (
+	"bufio"
+	"encoding/json"
 	"fmt"
+	"io"
+	"net"
 	"os"
 	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/evoslurm/evoslurm/adapter/api"
 	"github.com/evoslurm/evoslurm/adapter/job/bag"
@@ -105,5 +110,90 @@ func TestBagResumes(t *testing.T) {
 	_, _, end = following(t, f, args...)
 	if status := end(); status != 0 || f.launched() > 0 {
 		t.Errorf("status %d with nothing to do, and %d workers", status, f.launched())
+	}
+}
+
+// announced returns how long a follower says that it drains nodes at most.
+func announced(t *testing.T, address string) time.Duration {
+	t.Helper()
+	paths := followerPaths(address, 12)
+	if len(paths) != 1 {
+		return 0
+	}
+	conn, err := net.Dial("unix", paths[0])
+	must.OK(t, err)
+	defer conn.Close()
+	_, err = conn.Write([]byte("{}\n"))
+	must.OK(t, err)
+	var a struct{ Within float64 }
+	must.OK(t, json.NewDecoder(conn).Decode(&a))
+	return time.Duration(a.Within*float64(time.Second)) - lastWords - killDelay
+}
+
+// With --drain-time=auto, the follower drains as long as the checkpoints before took.
+func TestBagLearnsDrainTime(t *testing.T) {
+	f := &fake{has: allocation(1, nil, "n1", "n2"), by: func(req api.AnswerRequest) api.Allocation { return allocation(1, nil, "n1") }}
+	dir := filepath.Join(t.TempDir(), "bag")
+	address, _, end := following(t, f, "--tasks=1-8", "--bag="+dir, "--checkpoint=demand", "--drain-time=auto", "--", "sh", "-c",
+		`trap 'exit 99' TERM; >$EVO_CHECKPOINT.ready; while [ ! -e `+dir+`/go ]; do sleep 0.05; done`)
+	f.eventually("all can make checkpoints", func() bool {
+		ready, _ := filepath.Glob(filepath.Join(dir, "checkpoints", "*.ready"))
+		return len(ready) == 8
+	})
+	f.eventually("nothing is learnt", func() bool { return announced(t, address) == 30*time.Second })
+	f.mu.Lock()
+	f.offer = append(f.offer, api.Offer{ID: 1, Kind: "shrink", Mandatory: true, Nodes: 1, NodeList: "n2", Seconds: 60})
+	f.mu.Unlock()
+	f.eventually("it has learnt the drain time", func() bool {
+		d := announced(t, address)
+		return d >= shortestAuto && d < 30*time.Second
+	})
+	must.OK(t, os.WriteFile(filepath.Join(dir, "go"), nil, 0o600))
+	if status := end(); status != 0 {
+		t.Errorf("status %d; it printed\n%s", status, f.out.String())
+	}
+}
+
+// The learnt drain time has bounds, whatever workers say.
+func TestDrainTimeBounds(t *testing.T) {
+	for name, c := range map[string]struct {
+		end  string
+		want time.Duration
+	}{
+		"nothing asked":   {`"status":1`, 30 * time.Second},
+		"no checkpoint":   {`"asked":true,"signal":15,"took":70`, 30 * time.Second},
+		"at once":         {`"asked":true,"saved":true,"took":0`, shortestAuto},
+		"less than that":  {`"asked":true,"saved":true,"took":-1e300`, shortestAuto},
+		"half more":       {`"asked":true,"saved":true,"took":20`, 30*time.Second + lastWords},
+		"not in time":     {`"asked":true,"signal":9,"took":30`, 45*time.Second + lastWords},
+		"hours":           {`"asked":true,"saved":true,"took":7200`, longestAuto},
+		"longer than all": {`"asked":true,"saved":true,"took":1e300`, longestAuto},
+	} {
+		dir := filepath.Join(t.TempDir(), "bag")
+		l, _, err := bag.ParseRange("1-2")
+		must.OK(t, err)
+		journal, state, err := bag.Open(dir, l, 1, time.Now())
+		must.OK(t, err)
+		f := &follower{followOptions: followOptions{drainTime: 30 * time.Second, drainAuto: true}, crew: &crew{Leader: bag.Lead(bag.Options{
+			Setup: bag.Setup{Dir: dir, Keep: bag.Keeping{Kind: bag.KeepDemand}}, Say: t.Logf}, journal, state)}}
+		read, write := io.Pipe()
+		m := f.crew.Join("n1", 1, write)
+		_, err = io.WriteString(m, `{"hello":true}`+"\n")
+		must.OK(t, err)
+		orders := bufio.NewScanner(read)
+		orders.Scan() // the setup
+		var o struct{ Run struct{ Run string } }
+		if !orders.Scan() || json.Unmarshal(orders.Bytes(), &o) != nil {
+			t.Fatalf("%s: the worker got %q, %v", name, orders.Text(), orders.Err())
+		}
+		_, err = fmt.Fprintf(m, `{"ended":{"task":0,"run":%q,%s}}`+"\n", o.Run.Run, c.end)
+		must.OK(t, err)
+		if got := f.drainLimit(); got != c.want {
+			t.Errorf("%s: %v, want %v", name, got, c.want)
+		}
+		go func() { _, _ = io.Copy(io.Discard, read) }()
+		m.Leave()
+		_, err = f.crew.Close()
+		must.OK(t, err)
 	}
 }
