@@ -85,6 +85,14 @@ func Storm(seed uint64) string {
 		g.add(p)
 		head[3] += fmt.Sprintf(" policy=%s approach=%s threshold=%d", m.pick("egs", "fpsma", "equipartition", "folding", "gain"), m.pick("pwa", "pwa", "pra"), m.IntN(2)*m.IntN(3*nodes))
 	}
+	if seed%7 == 6 { // by chances of their own
+		e := &storming{Rand: rand.New(rand.NewPCG(seed, 61)), nodes: nodes}
+		for i := range 1 + e.IntN(3) {
+			e.bestEffort(i)
+		}
+		head[3] += fmt.Sprintf(" best_effort=%d", e.IntN(2)*(1+e.IntN(nodes)))
+		g.add(e)
+	}
 	if seed%5 == 0 { // by chances of their own
 		h := &storming{Rand: rand.New(rand.NewPCG(seed, 15)), nodes: nodes}
 		for i := range 1 + h.IntN(2) {
@@ -459,6 +467,14 @@ func (g *storming) demanding(i int) {
 	}
 	g.lasts(40 * time.Minute)
 	g.at(g.when(storm/2), "submit demand%d %s user=%s drive=%s limit=%dm%s acts=%s", i, profile, g.pick("alice", "bob"), g.pick("auto", "companion"), 60+g.IntN(60), claim, strings.Join(acts, ","))
+}
+
+// bestEffort submits a best-effort job.
+func (g *storming) bestEffort(i int) {
+	least, minutes := 1+g.IntN(max(g.nodes/2, 1)), 2+g.IntN(30)
+	g.lasts(time.Duration(minutes) * time.Minute)
+	g.at(g.when(storm/2), "submit best%d %d-%d@%dm user=%s drive=%s grace=%ds best=%s says=%s", i, least, least+g.IntN(g.nodes-least+1), minutes, g.pick("alice", "bob"),
+		g.pick("auto", "companion"), 5+g.IntN(60), g.pick("requeue", "requeue", "cancel"), g.pick("all", "none", "mute", "all,mute", "1,all+5s"))
 }
 
 // malleable submits a job that is malleable in its steps.
