@@ -90,7 +90,7 @@ func Storm(seed uint64) string {
 		for i := range 1 + e.IntN(3) {
 			e.bestEffort(i)
 		}
-		head[3] += fmt.Sprintf(" best_effort=%d", e.IntN(2)*(1+e.IntN(nodes)))
+		head[3] += fmt.Sprintf(" best_effort=%d", e.IntN(2)*(nodes/2+1+e.IntN(nodes)))
 		g.add(e)
 	}
 	if seed%5 == 0 { // by chances of their own

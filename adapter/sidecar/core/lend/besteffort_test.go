@@ -52,7 +52,7 @@ func TestParked(t *testing.T) {
 		"reserved after its limit":        {func(b *statetest.Bench, _ *state.Job) { b.Reserve("maint", 3*time.Hour, time.Hour, 1, 3) }, "n[1-2]"},
 		"all are in use":                  {func(b *statetest.Bench, _ *state.Job) { b.StockRuns(9, "n[1-3]", time.Hour) }, waits},
 		"switched off":                    {func(b *statetest.Bench, _ *state.Job) { b.Config.BestEffort.Enabled = false }, config.NoBestEffort},
-		"a bound of the site":             {func(b *statetest.Bench, _ *state.Job) { b.Config.BestEffort.MaxNodes = 1 }, waits},
+		"a bound of the site":             {func(b *statetest.Bench, _ *state.Job) { b.Config.BestEffort.MaxNodes = 1 }, "this site gives the best-effort jobs of a user 1 nodes at most (best_effort.max_nodes), and the job needs 2"},
 		"a bound of the site that it has": {func(b *statetest.Bench, _ *state.Job) { b.Config.BestEffort.MaxNodes = 2 }, "n[1-2]"},
 		"held":                            {func(_ *statetest.Bench, j *state.Job) { j.Record.Priority = 0 }, ""},
 		"Slurm resizes a job only once":   {func(b *statetest.Bench, _ *state.Job) { state.SetFacts(b.Core, mode.Facts{ResizesOnce: true}) }, "a best-effort job gives nodes back while it runs, and a running job cannot be resized here, or only once"},
