@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/msg"
+	"github.com/evoslurm/evoslurm/adapter/sidecar/store/row"
 	"github.com/evoslurm/evoslurm/slurmctl"
 )
 
@@ -32,6 +33,9 @@ func (h *history) checkPower(effects []msg.Effect) {
 		soon := now.Add(soonestUp)
 		for _, b := range h.s.core.Written(h.checks.text) {
 			for _, step := range b.Plan {
+				if over := step.Step < b.Job.Step || step.Step == b.Job.Step && b.Job.State == row.Waiting; over { // perhaps early
+					continue
+				}
 				nodes, _ := slurmctl.ExpandNodes(step.NodeList)
 				if i := slices.IndexFunc(off.Nodes, func(n string) bool { return slices.Contains(nodes, n) }); i >= 0 && step.Start.Before(soon) && step.End.After(now.Add(time.Second)) {
 					h.blame(fmt.Errorf("%s goes off, and job %d is planned there from %s on", off.Nodes[i], b.Job.SlurmID, step.Start))
