@@ -23,6 +23,7 @@ type checks struct {
 	held     held
 	beyond   time.Duration // when a user last exceeded the shares of holds
 	alive    alive
+	demands  demands
 	texts    map[*string]nodesText // of lists of nodes, by where they are
 	asks     bool                  // the last step only asks: see onlyAsks
 	still    bool                  // the last step kept the promise to decide nothing, and nothing happened

@@ -188,6 +188,7 @@ func (h *history) watch(_ time.Time, inputs []msg.Input, effects []msg.Effect) {
 	h.follow(effects)
 	h.checkAccess(inputs, effects)
 	h.checkPower(effects)
+	h.checks.checkBestEffort(effects)
 	if h.out == io.Discard {
 		return
 	}
