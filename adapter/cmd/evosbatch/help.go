@@ -5,7 +5,7 @@ const usage = `Usage: evosbatch [sbatch options] --profile=NODES@DURATION[,NODES
        evosbatch [sbatch options] --moldable=ALTERNATIVES [--moldable-by=preference]
        evosbatch [sbatch options] --malleable=MIN-MAX|--profile=... --tasks=FILE|FIRST-LAST
                  [--bag=DIR] [--retries=N] [--checkpoint=none|demand|periodic:TIME|dmtcp]
-                 [--drain-time=TIME|auto] -- command {}
+                 [--task-time=TIME] [--drain-time=TIME|auto] -- command {}
        evosbatch [sbatch options] --malleable=MIN-MAX [--size=any|pow2|multiple:K]
                  [--grace=DURATION] [--speedup=FILE|amdahl:F]
        evosbatch [sbatch options] --best-effort [--nodes=MIN-MAX] [--no-requeue]
@@ -70,7 +70,8 @@ Options of evosbatch:
                               options once for each line of the file, or each number,
                               on the nodes that come and go, by evosrun --tasks, which
                               explains --bag, --retries, --checkpoint, --checkpoint-cmd,
-                              --checkpoint-signal, --restart-cmd, and --drain-time.
+                              --checkpoint-signal, --restart-cmd, --task-time, and
+                              --drain-time.
                               --tasks=4 is --tasks-per-node=4, as of sbatch
       --require-profile       refuse a job without a profile (default: submit it as a
                               stock job by sbatch)

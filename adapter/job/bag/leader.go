@@ -29,8 +29,9 @@ const (
 // Options say how a bag is worked off.
 type Options struct {
 	Setup
-	Retries int
-	Say     func(format string, args ...any)
+	Retries  int
+	TaskTime time.Duration // that a task takes; 0: it is learnt
+	Say      func(format string, args ...any)
 }
 
 // Leader leases the tasks of a bag to workers. Its methods may be called from any goroutine.
@@ -52,6 +53,11 @@ type Leader struct {
 	runs    int
 	said    int
 	took    []float64 // seconds of the latest checkpoints, made or not
+
+	ends     time.Time // of the job; zero: unknown
+	late     bool      // no task would end before that
+	learnt   time.Duration
+	learntBy int // tasks that were done then
 }
 
 // entry is a record to write, and the files to put in place before.
@@ -68,6 +74,7 @@ type Member struct {
 	pipe    *pipe
 	from    splitter
 	hello   bool
+	until   time.Time // by when the node has to be left; zero: unknown
 	leaving bool
 	gone    bool
 	runs    map[int]string // by task
@@ -174,15 +181,20 @@ func (l *Leader) ended(e over) {
 		r.Kind = l.state.Failure(e.Task, l.Retries, e.Seconds < atOnce)
 		r.Saved = r.Kind == Retry && e.Saved
 	}
-	late := l.Keep.Kind == KeepDemand && e.Signal == int(syscall.SIGKILL) // its checkpoint takes longer than that
-	if e.Asked && (e.Saved || late) {
-		l.took = append(l.took[max(0, len(l.took)-999):], e.Took)
-	}
+	l.learnGrace(e)
 	if e.Full && l.blocked == nil {
 		l.block(errors.New("the disk is full"))
 	}
 	l.put(r, e.Run)
 	l.checkOver()
+}
+
+// learnGrace notes how long a checkpoint took.
+func (l *Leader) learnGrace(e over) {
+	late := l.Keep.Kind == KeepDemand && e.Signal == int(syscall.SIGKILL) // it takes longer than that
+	if e.Asked && (e.Saved || late) {
+		l.took = append(l.took[max(0, len(l.took)-999):], e.Took)
+	}
 }
 
 // put applies a record, and has it written.
@@ -255,8 +267,11 @@ func (l *Leader) count() {
 
 // lease gives tasks to workers that can take more.
 func (l *Leader) lease() {
+	if l.blocked != nil || l.taken || l.late {
+		return
+	}
 	for _, m := range l.members {
-		for m.hello && !m.leaving && len(m.runs) < m.slots && l.blocked == nil && !l.taken && len(l.owed) < mostOwed {
+		for m.hello && !m.leaving && len(m.runs) < m.slots && len(l.owed) < mostOwed && fits(time.Now(), m.until, l.need()) {
 			i, ok := l.state.Peek()
 			if !ok {
 				return
@@ -272,7 +287,8 @@ func (l *Leader) lease() {
 }
 
 func (l *Leader) checkOver() {
-	if l.taken || l.state.Over() {
+	l.checkLate()
+	if l.taken || l.late || l.state.Over() {
 		l.ending.Do(func() { close(l.over) })
 	}
 }

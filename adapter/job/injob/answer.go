@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/evoslurm/evoslurm/adapter/api"
+	"github.com/evoslurm/evoslurm/slurmctl"
 )
 
 // answerOffers answers what a malleable job is offered or asked for, until the follower ends. If
@@ -81,6 +82,9 @@ func (f *follower) answer(o api.Offer) {
 		f.stay(leaving)
 		switch {
 		case err == nil && a.Has != nil:
+			if grows {
+				f.lend(o)
+			}
 			f.learn(*a.Has)
 			return
 		case err != nil && !grows && f.ctx.Err() == nil:
@@ -90,5 +94,13 @@ func (f *follower) answer(o api.Offer) {
 	})
 	if err == nil && a.Has != nil {
 		f.hook(hooks.Arrived(f.ctx, *a.Has, NodesOf(before)))
+	}
+}
+
+// lend notes until when nodes are lent.
+func (f *follower) lend(o api.Offer) {
+	nodes, _ := slurmctl.ExpandNodes(o.NodeList)
+	for _, node := range nodes {
+		f.lent[node] = o.Until
 	}
 }

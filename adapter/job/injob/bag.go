@@ -17,7 +17,7 @@ import (
 )
 
 // bagOwn lists the options of evosrun --tasks that --follow does not have.
-var bagOwn = []string{"tasks", "bag", "retries", "checkpoint", "checkpoint-signal", "checkpoint-cmd", "restart-cmd"}
+var bagOwn = []string{"tasks", "bag", "retries", "checkpoint", "checkpoint-signal", "checkpoint-cmd", "restart-cmd", "task-time"}
 
 // notInBag lists options of srun and --follow that make no sense for a bag.
 var notInBag = []struct{ name, why string }{
@@ -78,24 +78,48 @@ func parseBag(s srunArgs, job uint32) (o bag.Options, err error) {
 			return o, fmt.Errorf("--retries=%s: want 0 to %d", text, mostRetries)
 		}
 	}
-	dir, given := s.last("bag")
-	if !given {
-		dir = DefaultBag(job)
-	} else if dir == "" {
-		return o, errors.New("--bag: no folder")
-	}
-	if o.Dir, err = filepath.Abs(dir); err != nil {
+	if o.Dir, err = parseFolder(s, job); err != nil {
 		return o, err
-	}
-	if strings.Contains(o.Dir, "%") {
-		return o, fmt.Errorf("--bag=%s: a folder without %% in its name is needed", dir)
 	}
 	o.Command, o.Job = s.command, job
 	if o.Output, o.Error, err = parseOutputs(s, o.Dir); err != nil {
 		return o, err
 	}
-	o.Keep, err = parseKeeping(s)
+	if o.Keep, err = parseKeeping(s); err != nil {
+		return o, err
+	}
+	o.TaskTime, err = parseTaskTime(s, o.Keep.Kind)
 	return o, err
+}
+
+// parseTaskTime reads how long a task takes; 0: it is learnt.
+func parseTaskTime(s srunArgs, kind string) (d time.Duration, err error) {
+	text, given := s.last("task-time")
+	switch {
+	case !given:
+		return 0, nil
+	case kind != bag.KeepNone:
+		return 0, errors.New("--task-time is for tasks without a checkpoint: with one, they go on elsewhere")
+	}
+	if d, err = parseTime(text); err != nil || d < time.Second {
+		return 0, fmt.Errorf("--task-time=%s: want a length of time of a second or more, such as 20m", text)
+	}
+	return d, nil
+}
+
+// parseFolder returns the bag's folder.
+func parseFolder(s srunArgs, job uint32) (string, error) {
+	dir, given := s.last("bag")
+	if !given {
+		dir = DefaultBag(job)
+	} else if dir == "" {
+		return "", errors.New("--bag: no folder")
+	}
+	dir, err := filepath.Abs(dir)
+	if err == nil && strings.Contains(dir, "%") {
+		err = fmt.Errorf("--bag=%s: a folder without %% in its name is needed", dir)
+	}
+	return dir, err
 }
 
 // parseOutputs returns where the outputs and errors of tasks go.
@@ -203,6 +227,7 @@ func (f *follower) join(i *instance) (*process, error) {
 		return nil, err
 	}
 	i.member, i.input = f.crew.Join(i.node, f.crew.slots(f, i.node), write), read
+	i.member.Until(f.until(i.node))
 	given := f.args
 	given.command = f.crew.worker
 	r := f.srun(i, 1, given)
@@ -210,6 +235,34 @@ func (f *follower) join(i *instance) (*process, error) {
 	c := f.Command
 	c.Stdout = i.member
 	return c.process(f.Srun, r, together{}), nil
+}
+
+// promise tells a bag until when it has the nodes.
+func (f *follower) promise() {
+	if f.crew == nil {
+		return
+	}
+	for _, i := range f.instances {
+		if i.member != nil {
+			i.member.Until(f.until(i.node))
+		}
+	}
+	f.crew.Ends(f.end)
+}
+
+// until returns by when a node has to be left: at the end of the job, or before, as planned. Zero: unknown.
+func (f *follower) until(node string) time.Time {
+	first := f.end
+	before := []time.Time{f.lent[node]}
+	if f.has.Coming != nil && slices.Contains(Leaving(f.has, nil, f.getenv("SLURMD_NODENAME")), node) {
+		before = append(before, f.has.Coming.At)
+	}
+	for _, at := range before {
+		if at.After(time.Now()) && (first.IsZero() || at.Before(first)) { // otherwise it is late already, and was not taken
+			first = at
+		}
+	}
+	return first
 }
 
 // drainMembers has workers of a bag end their tasks.

@@ -2,6 +2,7 @@ package injob
 
 import (
 	"bufio"
+	"context"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -9,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -195,5 +197,59 @@ func TestDrainTimeBounds(t *testing.T) {
 		m.Leave()
 		_, err = f.crew.Close()
 		must.OK(t, err)
+	}
+}
+
+// By when a node has to be left, as far as is known.
+func TestUntil(t *testing.T) {
+	now := time.Now()
+	in := func(minutes int) time.Time { return now.Add(time.Duration(minutes) * time.Minute) }
+	for name, c := range map[string]struct {
+		end, lent time.Time
+		coming    *api.Coming
+		want      time.Time
+	}{
+		"nothing is known":      {},
+		"the job ends":          {end: in(60), want: in(60)},
+		"it is lent":            {end: in(60), lent: in(20), want: in(20)},
+		"lent, no end is known": {lent: in(20), want: in(20)},
+		"lent for longer":       {end: in(10), lent: in(20), want: in(10)},
+		"lent for too long":     {end: in(60), lent: in(-1), want: in(60)},
+		"it leaves":             {end: in(60), coming: &api.Coming{Nodes: 1, At: in(30), Leaving: []string{"n2"}}, want: in(30)},
+		"it leaves earlier":     {lent: in(40), coming: &api.Coming{Nodes: 1, At: in(30), Leaving: []string{"n2"}}, want: in(30)},
+		"it stays":              {coming: &api.Coming{Nodes: 3, At: in(30)}},
+		"nobody knows when":     {coming: &api.Coming{Nodes: 1, Leaving: []string{"n2"}}},
+	} {
+		f := &follower{Command: Command{Environ: []string{"SLURMD_NODENAME=n1"}}, has: allocation(1, c.coming, "n1", "n2"), end: c.end, lent: map[string]time.Time{"n2": c.lent}}
+		if got := f.until("n2"); !got.Equal(c.want) {
+			t.Errorf("%s: %v, want %v", name, got, c.want)
+		}
+	}
+}
+
+// planned is a sidecar that knows when the job ends.
+type planned struct {
+	*fake
+	end   time.Time
+	asked *atomic.Int32
+}
+
+func (p planned) Job(context.Context, uint32) (api.Job, error) {
+	p.asked.Add(1)
+	return api.Job{ID: 12, State: "running", Plan: []api.Span{{End: p.end}}}, nil
+}
+
+// A bag whose tasks take longer than the job has left ends, says why, and leaves the rest for another job. Tasks that started
+// before the end of the job was known go on.
+func TestBagByPlan(t *testing.T) {
+	f := &fake{has: allocation(1, nil, "n1")}
+	dir := filepath.Join(t.TempDir(), "bag")
+	var asked atomic.Int32
+	const why = "and a task takes 2h0m0s"
+	_, _, end := followingBy(t, f, planned{f, time.Now().Add(time.Hour), &asked}, "--tasks=1-8", "--bag="+dir, "--task-time=2h", "--", "sh", "-c", "while [ ! -e "+dir+"/go ]; do sleep 0.05; done")
+	f.eventually("the end is known", func() bool { return strings.Contains(f.out.String(), why) || asked.Load() > 1 })
+	must.OK(t, os.WriteFile(filepath.Join(dir, "go"), nil, 0o600))
+	if status, s := end(), summary(t, dir); status != tasksLeft || s.Running != 0 || s.Waiting < 4 || !strings.Contains(f.out.String(), why) {
+		t.Errorf("status %d, %+v; it printed\n%s", status, s, f.out.String())
 	}
 }

@@ -74,9 +74,10 @@ type follower struct {
 	began     time.Time // of its step, as far as is known here
 	end       time.Time
 	instances map[string]*instance
-	leaving   map[string]int // nodes being given back, with the number of requests
-	unsure    bool           // a process that drained nodes then fell silent
-	ending    bool           // the step
+	leaving   map[string]int       // nodes being given back, with the number of requests
+	lent      map[string]time.Time // until when, by the plan that they were offered by
+	unsure    bool                 // a process that drained nodes then fell silent
+	ending    bool                 // the step
 	boundary  *time.Timer
 	told      error
 	answered  int64 // the last offer that another follower has answered
@@ -120,7 +121,7 @@ const (
 // have ended for good, when the job's last step has ended, or by a signal.
 func (c Command) Follow(ctx context.Context, sidecar Sidecar, address string, slurm Signaller, signals <-chan os.Signal) (int, error) {
 	f := &follower{Command: c, sidecar: sidecar, slurm: slurm, address: address, id: followerID(), mail: make(chan func()), pokes: make(chan struct{}, 1),
-		instances: map[string]*instance{}, leaving: map[string]int{}, hooks: make(chan []string, 1)}
+		instances: map[string]*instance{}, leaving: map[string]int{}, lent: map[string]time.Time{}, hooks: make(chan []string, 1)}
 	if err := f.prepare(); err != nil {
 		return 1, err
 	}
@@ -256,6 +257,7 @@ func (f *follower) learn(a api.Allocation) {
 	for node, i := range f.instances {
 		if !on[node] {
 			delete(f.instances, node)
+			delete(f.lent, node)
 			if i.proc != nil {
 				i.proc.stop()
 			}
@@ -267,6 +269,7 @@ func (f *follower) learn(a api.Allocation) {
 		f.changed(arrived, left)
 	}
 	f.arm()
+	f.promise()
 	f.checkEnd()
 }
 

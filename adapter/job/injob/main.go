@@ -91,6 +91,8 @@ words is the task, which no shell reads; without {}, it is the last argument.
   --checkpoint-cmd=CMD     command that makes it, instead: {} is the task, {pid} its process,
                            {dir} where the checkpoint belongs ($EVO_CHECKPOINT)
   --restart-cmd=CMD        command that goes on from a checkpoint (the task's own command)
+  --task-time=20m          how long a task takes that cannot be checkpointed: it does not start
+                           where the plan leaves less (default: learn it from those done)
   --drain-time=auto        learn it from what checkpoints take (from 30s on)
 
 A task finds EVO_TASK, EVO_TASK_ID, EVO_NODE and EVO_JOB_ID, and with --checkpoint also
@@ -99,7 +101,8 @@ checkpoint is made, run me again. On a node that is wanted, tasks that have not 
 drain time are killed, and run again elsewhere, those with a checkpoint first. --on-nodes,
 --accept and --exclude are as above. evosctl tasks shows how the bag stands.
 
-Exit status with --tasks: 0 if all tasks are done, 1 if some failed, 75 if some are left.
+Exit status with --tasks: 0 if all tasks are done, 1 if some failed, 75 if some are left:
+the job ended, or no task would have ended before it.
 
 --jobid=ID names the evolving job (not needed inside the job).
 The configuration file is $EVOSLURM_CONFIG, else /etc/evoslurm/evoslurm.yaml.
@@ -113,7 +116,7 @@ func runUsage(program string) string {
          [--restart-limit=N] [srun options] command [arguments]
        ` + program + ` --tasks=FILE|FIRST-LAST[:STEP] [--bag=DIR] [--retries=N] [--checkpoint=none|demand|periodic:TIME|dmtcp]
          [--checkpoint-signal=SIGNAL] [--checkpoint-cmd=CMD] [--restart-cmd=CMD] [--output=FILE] [--error=FILE]
-         [--drain-time=TIME|auto] [--on-nodes=CMD] [--accept=all|shrink|none] [srun options] command [arguments]
+         [--task-time=TIME] [--drain-time=TIME|auto] [--on-nodes=CMD] [--accept=all|shrink|none] [srun options] command [arguments]
        ` + program + ` {-h|--help} | {-V|--version} | --usage
 `
 }

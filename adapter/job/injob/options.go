@@ -22,7 +22,7 @@ var srunOptions = func() *getopt.Table {
 			thread-spec threads/T threads-per-core time/t time-min tmp treewidth tres-bind tres-per-task uid wait/W
 			wckey
 			accept bag checkpoint checkpoint-cmd checkpoint-signal component cores drain drain-time drain-signal on-nodes restart
-			restart-cmd restart-limit retries tasks`, // evosrun's own
+			restart-cmd restart-limit retries tasks task-time`, // evosrun's own
 		getopt.Optional: `bcast compress exclusive follow get-user-env immediate/I kill-on-bad-exit/K nice no-kill/k propagate
 			resv-ports send-libs x11`,
 		getopt.Flag: `contiguous debugger-test disable-status/X exact external help/h hold/H interactive

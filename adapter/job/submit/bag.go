@@ -13,7 +13,7 @@ import (
 )
 
 // bagOptions lists the options of evosrun --tasks that evosbatch takes.
-var bagOptions = []string{"tasks", "bag", "retries", "checkpoint", "checkpoint-signal", "checkpoint-cmd", "restart-cmd", "drain-time"}
+var bagOptions = []string{"tasks", "bag", "retries", "checkpoint", "checkpoint-signal", "checkpoint-cmd", "restart-cmd", "task-time", "drain-time"}
 
 // givesBag reports whether the words have --tasks. sbatch takes --tasks=4 for --tasks-per-node=4, and so it stays.
 func givesBag(words []string) bool {

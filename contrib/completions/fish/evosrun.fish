@@ -17,6 +17,7 @@ complete -c evosrun -l checkpoint -xa 'none demand periodic: dmtcp' -d 'Of tasks
 complete -c evosrun -l checkpoint-signal -xa 'HUP INT QUIT TERM USR1 USR2' -d 'That asks a task for a checkpoint'
 complete -c evosrun -l checkpoint-cmd -x -d 'That makes a checkpoint'
 complete -c evosrun -l restart-cmd -x -d 'That goes on from a checkpoint'
+complete -c evosrun -l task-time -x -d 'That a task takes'
 complete -c evosrun -l jobid -x -d 'The evolving job'
 complete -c evosrun -s h -l help -d Help
 complete -c evosrun -l usage -d Help
