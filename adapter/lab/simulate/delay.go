@@ -48,6 +48,8 @@ type inLine struct {
 //   - Slurm counts the jobs on some nodes wrong (docs/slurm-bugs.md, 5), and has not looked again since.
 //   - Where a user stops every salloc in the user's name, a growth keeps its hold until the sidecar has
 //     given the salloc up, since its job may start there (stoppedFor).
+//   - Until the sidecar has learnt that a running job of its own has ended, nothing counts: it asks how the job ended once a poll
+//     lists it no more, and the next poll gives its nodes to others.
 //   - A job that Slurm could only backfill, past a job that lacks nodes in any case, does not count
 //     (heldBackNow).
 func (h *checks) checkDelay() {
@@ -81,7 +83,7 @@ func (h *checks) heldBackNow() (held []slurmctl.Job) {
 	if h.s.Cluster.Refuses() {
 		b.again = now + time.Minute
 	}
-	if now < max(h.calmFrom, b.again) || h.had != nil || !h.s.Running() || len(h.stocks)+len(h.sharing) == 0 {
+	if now < max(h.calmFrom, b.again) || h.had != nil || !h.s.Running() || len(h.stocks)+len(h.sharing) == 0 || h.isBehind() {
 		return nil
 	}
 	ahead, unheld := 0, []*slurmctl.Job(nil) // nodes for the jobs before, in all, and those of these that have no hold
@@ -99,6 +101,14 @@ func (h *checks) heldBackNow() (held []slurmctl.Job) {
 		}
 	}
 	return held
+}
+
+// isBehind reports whether a job has ended that runs for all the sidecar knows.
+func (h *checks) isBehind() bool {
+	return slices.ContainsFunc(h.s.View().Jobs, func(j api.Job) bool {
+		r, known := h.s.Cluster.Record(slurmctl.JobID(j.ID))
+		return j.State == string(row.Running) && known && r.Ended()
+	})
 }
 
 // isHeldBack reports whether only holds keep a stock job from starting. With the jobs before it, it needs so many nodes; those
