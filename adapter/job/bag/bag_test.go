@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"golang.org/x/sys/unix"
 	"pgregory.net/rapid"
 )
 
@@ -388,6 +389,19 @@ func TestDamagedJournals(t *testing.T) {
 	}
 	if _, err := Read(dir); err == nil || !strings.Contains(err.Error(), "journal-000002 is missing") {
 		t.Errorf("a gap: %v", err)
+	}
+	pipe := filepath.Join(dir, journalName(4))
+	if err := unix.Mkfifo(pipe, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	writer, err := os.OpenFile(pipe, os.O_RDWR, 0) // else a reader finds the end
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer writer.Close()
+	time.AfterFunc(time.Minute, func() { writer.Close() })
+	if _, err := Read(dir); err == nil || !strings.Contains(err.Error(), "is no plain file") {
+		t.Errorf("a pipe: %v", err)
 	}
 }
 

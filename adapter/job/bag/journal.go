@@ -85,9 +85,22 @@ func epochs(dir string) (all []int, others bool, err error) {
 	return all, others, nil
 }
 
+// openPlain opens a plain file for reading. A pipe of somebody else's would have the reader wait.
+func openPlain(path string) (*os.File, error) {
+	f, err := os.OpenFile(path, os.O_RDONLY|unix.O_NONBLOCK, 0)
+	if err != nil {
+		return nil, err
+	}
+	if info, err := f.Stat(); err != nil || !info.Mode().IsRegular() {
+		f.Close()
+		return nil, errors.Join(err, fmt.Errorf("%s is no plain file", path))
+	}
+	return f, nil
+}
+
 // readHeader reads the first line of a journal. It reports false if that line is not whole.
 func readHeader(dir string, epoch int) (h header, ok bool, err error) {
-	f, err := os.OpenFile(filepath.Join(dir, journalName(epoch)), os.O_RDONLY|unix.O_NONBLOCK, 0)
+	f, err := openPlain(filepath.Join(dir, journalName(epoch)))
 	if err != nil {
 		return h, false, err
 	}
@@ -174,14 +187,11 @@ func read(dir string) (*State, part, error) {
 // replay applies the records in the first bytes of a file, and returns the size of the whole lines. A line that cannot be read
 // is skipped: it was being written when its leader ended, or the file system lost it.
 func replay(path string, most int64, s *State) (int64, error) {
-	f, err := os.OpenFile(path, os.O_RDONLY|unix.O_NONBLOCK, 0)
+	f, err := openPlain(path)
 	if err != nil {
 		return 0, err
 	}
 	defer f.Close()
-	if info, err := f.Stat(); err != nil || !info.Mode().IsRegular() {
-		return 0, errors.Join(err, fmt.Errorf("%s is no plain file", path))
-	}
 	return replayLines(io.LimitReader(f, most), s)
 }
 

@@ -6,11 +6,8 @@ import (
 	"encoding/hex"
 	"fmt"
 	"io"
-	"os"
 	"regexp"
 	"strconv"
-
-	"golang.org/x/sys/unix"
 )
 
 // The largest bag.
@@ -103,18 +100,15 @@ func Tasks(spec string) (List, error) {
 
 // readBounded reads a plain file of at most so many bytes.
 func readBounded(path string, most int64) ([]byte, error) {
-	f, err := os.OpenFile(path, os.O_RDONLY|unix.O_NONBLOCK, 0)
+	f, err := openPlain(path)
 	if err != nil {
 		return nil, err
 	}
 	defer f.Close()
 	info, err := f.Stat()
-	if err != nil {
-		return nil, err
-	}
 	switch {
-	case !info.Mode().IsRegular():
-		return nil, fmt.Errorf("%s is no plain file", path)
+	case err != nil:
+		return nil, err
 	case info.Size() > most:
 		return nil, fmt.Errorf("%s has %d bytes: at most %d are read", path, info.Size(), most)
 	}
