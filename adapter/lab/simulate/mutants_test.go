@@ -1,6 +1,7 @@
 package simulate
 
 import (
+	"bytes"
 	"encoding/json"
 	"flag"
 	"fmt"
@@ -127,9 +128,13 @@ func (m mutant) try(t *testing.T, text, foundBy string) string {
 		all = slices.Insert(all, 0, playedBy(foundBy))
 	}
 	for _, by := range all {
-		out, err := exec.Command(binary, append(by, "-test.failfast", "-test.timeout=120s")...).CombinedOutput()
+		out, err := exec.Command(binary, append(by, "-test.failfast", "-test.timeout=10m")...).CombinedOutput()
 		if err == nil {
 			continue
+		}
+		if bytes.Contains(out, []byte("panic: test timed out after")) {
+			t.Errorf("%s takes too long: nothing is found by that", by[0])
+			return ""
 		}
 		t.Logf("found by %s", strings.TrimPrefix(by[0], "-test.run="))
 		switch what := finds.FindSubmatch(out); {
