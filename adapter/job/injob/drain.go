@@ -37,7 +37,7 @@ func (f *follower) drainNodes(nodes []string, limit time.Duration, done func()) 
 			delete(f.instances, node)
 		default:
 			if i.phase != drained { // otherwise another drain has begun
-				procs = append(procs, &draining{instance: i, proc: i.proc, exited: i.exited, started: i.started})
+				procs = append(procs, &draining{instance: i, proc: i.proc, exited: i.exited, started: i.started, drain: f.drainOf(i)})
 			}
 			i.phase = drained
 			running = append(running, i)
@@ -86,6 +86,7 @@ type draining struct {
 	proc      *process
 	exited    chan struct{}
 	started   time.Time
+	drain     run       // of the drain command, if there is one
 	signals   int       // how often it was signalled
 	signalled time.Time // when it was last
 }
@@ -171,15 +172,23 @@ func stopHung(procs []*draining) (hung []string) {
 	return hung
 }
 
+// drainOf returns the srun that runs the drain command on an instance's node, without cores of its own.
+func (f *follower) drainOf(i *instance) (r run) {
+	if f.drain == "" {
+		return r
+	}
+	r = f.srun(i, 1, srunArgs{options: f.args.options, command: []string{"/bin/sh", "-c", f.drain}})
+	r.args[slices.Index(r.args, "--job-name="+f.name)] += "-drain"
+	return r
+}
+
 // runDrains runs the drain command on every node.
 func (f *follower) runDrains(procs []*draining, limit time.Duration) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(f.ctx), limit)
 	defer cancel()
 	var wg sync.WaitGroup
 	for _, d := range procs {
-		r := f.srun(d.instance, 1, srunArgs{options: f.args.options, command: []string{"/bin/sh", "-c", f.drain}}) // without cores of its own
-		r.args[slices.Index(r.args, "--job-name="+f.name)] += "-drain"
-		p := f.process(f.Srun, r, together{label: labelled(f.args, f.getenv)})
+		p := f.process(f.Srun, d.drain, together{label: labelled(f.args, f.getenv)})
 		wg.Go(func() {
 			finished := make(chan struct{})
 			defer close(finished)
