@@ -25,7 +25,10 @@ func TestOtherDatabase(t *testing.T) {
 		first = rand.Uint64N(1 << 40)
 	}
 	active, nextDay := 0, time.Date(2026, 1, 2, 0, 0, 0, 0, time.UTC)
-	seeds := []uint64{238414267332} // a job ends just after a poll, and a stock job waits for its nodes
+	seeds := []uint64{
+		238414267332, // a job ends just after a poll, and a stock job waits for its nodes
+		668181696316, // a job's user is denied when the database is lost
+	}
 	for i := range *otherSeeds {
 		seeds = append(seeds, first+i)
 	}

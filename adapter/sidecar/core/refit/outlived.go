@@ -55,11 +55,12 @@ func forlorn(c *state.Core, j *state.Job, id slurmctl.JobID, own state.OwnName) 
 	return own.Step == LentStep && slices.Contains(j.Expanders, id) && OfferAt(j) == nil
 }
 
-// ofLetGo reports whether a companion belongs to a job that was let go, or is about to be: it stays to that job's end.
+// ofLetGo reports whether a companion belongs to a running job that was let go, is about to be, or was refused after the database
+// was lost: it stays to that job's end.
 func ofLetGo(c *state.Core, s *state.Snapshot, r *slurmctl.Job, id slurmctl.JobID) bool {
 	base := s.ByID[id]
 	if base == nil || c.ByID[id] != nil && !c.Drained() || base.Ended() || base.State == slurmctl.Pending || r.State == slurmctl.Pending {
 		return false
 	}
-	return base.UID == r.UID && (request.IsLetGo(base.Comment) || c.Refused[id].Drained)
+	return base.UID == r.UID && (request.IsLetGo(base.Comment) || c.Refused[id].ID != 0)
 }
