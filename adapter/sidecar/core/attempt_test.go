@@ -174,7 +174,7 @@ type shared map[uintptr]string
 var unchanging = []string{"Config", "SlurmConfig", "Rules", "Partitions", "Snapshot.ByID", "Index", "Marks", "Record", "Asked.Nodes", "Effects", "Log", "Site", "Strategy", "Quiet", "Survey", "Calling", "Switches"}
 
 func (s shared) walk(v reflect.Value, path string) {
-	if v.Type() == reflect.TypeFor[time.Time]() || v.Type() == reflect.TypeFor[state.Quota]() || slices.ContainsFunc(unchanging, func(name string) bool { return strings.HasSuffix(path, "."+name) }) {
+	if v.Type() == reflect.TypeFor[time.Time]() || v.Type() == reflect.TypeFor[msg.Quota]() || slices.ContainsFunc(unchanging, func(name string) bool { return strings.HasSuffix(path, "."+name) }) {
 		return
 	}
 	switch v.Kind() {

@@ -58,5 +58,5 @@ func awaited(c *state.Core, j *state.Job) (all []*state.Job) {
 
 // deadlockWords explains why a job's time limit is not raised.
 func deadlockWords(other *state.Job) string {
-	return fmt.Sprintf("it waits for nodes of %s, which waits for its own: the one of them that ends, or is cancelled, frees the other", state.JobNumber(other.SlurmID))
+	return fmt.Sprintf("it waits for nodes of %s, which waits for its own: the one of them that ends, or is cancelled, frees the other", msg.JobNumber(other.SlurmID))
 }

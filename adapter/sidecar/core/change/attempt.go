@@ -52,7 +52,7 @@ func try(c *state.Core, k *state.OpenCall, j *state.Job, t *state.Target) {
 	all := CopyAll(c)
 	own := *t
 	own.Job = t.Job.Copy()
-	k.Basis = state.BasisOf(c, j)
+	k.Basis = basisOf(c, j)
 	k.Target, k.Attempts = t, k.Attempts+1
 	c.Tries.Underway = k.ID
 	c.Tries.Last++
@@ -127,9 +127,20 @@ func TooMany(c *state.Core, in msg.Call) error {
 	return api.Errorf(api.ErrUnavailable, "%d changes of yours wait, and each cycle plans one: try again", n)
 }
 
+// basisOf returns the basis of an attempt that begins now.
+func basisOf(c *state.Core, j *state.Job) *state.Basis {
+	return &state.Basis{Cycle: c.Tries.Cycle, Changed: c.Tries.Changed, State: j.State, Step: j.Step, Changes: len(j.Changes), Touched: j.Touched, Nodes: j.Nodes()}
+}
+
+// same reports whether nothing has changed since an attempt began.
+func same(b, now *state.Basis) bool {
+	return b.Cycle == now.Cycle && b.Changed == now.Changed && b.State == now.State && b.Step == now.Step && b.Changes == now.Changes &&
+		b.Touched.Equal(now.Touched) && slices.Equal(b.Nodes, now.Nodes)
+}
+
 // outdated reports whether anything that the attempt of a call depends on has changed.
 func outdated(c *state.Core, k *state.OpenCall, j *state.Job) bool {
-	return k.Basis == nil || !k.Basis.Same(state.BasisOf(c, j))
+	return k.Basis == nil || !same(k.Basis, basisOf(c, j))
 }
 
 // CopyAll returns a copy of the core that shares no changing state with the original. The copy

@@ -93,7 +93,7 @@ func mayAsk(c *state.Core, j *state.Job) error {
 		return api.Errorf(api.ErrConflict, "%s: jobs keep what was promised to them, and get no more", c.DrainWords())
 	}
 	if j.BestEffort() {
-		return api.Errorf(api.ErrConflict, "%s is a best-effort job: nothing can be promised to it; it is offered nodes that are free (evosctl wait-event)", state.JobNumber(j.SlurmID))
+		return api.Errorf(api.ErrConflict, "%s is a best-effort job: nothing can be promised to it; it is offered nodes that are free (evosctl wait-event)", msg.JobNumber(j.SlurmID))
 	}
 	if err := adopt.MayEvolve(c, j); err != nil {
 		return api.Errorf(api.ErrForbidden, "%v; the job keeps what was promised to it, and gets no more", err)
@@ -162,7 +162,7 @@ func answerChanged(c *state.Core, k *state.OpenCall, j *state.Job, made row.Chan
 			j.DenialHeard()
 			err = api.Errorf(api.ErrConflict, "%s", j.Denial)
 		case !j.Runs():
-			err = api.Errorf(api.ErrConflict, "%s was requeued: it starts over", state.JobNumber(j.SlurmID))
+			err = api.Errorf(api.ErrConflict, "%s was requeued: it starts over", msg.JobNumber(j.SlurmID))
 		case j.Step <= made.Step:
 			return false
 		}
@@ -178,7 +178,7 @@ func answerChanged(c *state.Core, k *state.OpenCall, j *state.Job, made row.Chan
 // checkChange returns an error if a job cannot be changed now, or the request is not for its current step.
 func checkChange(c *state.Core, j *state.Job, req *api.ChangeRequest) error {
 	conflict := func(format string, args ...any) error {
-		return api.Errorf(api.ErrConflict, "%s %s", state.JobNumber(j.SlurmID), fmt.Sprintf(format, args...))
+		return api.Errorf(api.ErrConflict, "%s %s", msg.JobNumber(j.SlurmID), fmt.Sprintf(format, args...))
 	}
 	kinds := 0
 	for _, is := range []bool{req.Update != nil, req.Grow != nil, req.Shrink != nil} {
@@ -237,12 +237,12 @@ func Target(c *state.Core, j *state.Job, req *api.ChangeRequest) (*state.Target,
 	}
 	t.Profile = slurm.Floored(t.Job)
 	if err := request.CheckSteps(t.Profile); err != nil {
-		return nil, api.Errorf(api.ErrInvalid, "%s with its steps up to now: %v", state.JobNumber(j.SlurmID), err)
+		return nil, api.Errorf(api.ErrInvalid, "%s with its steps up to now: %v", msg.JobNumber(j.SlurmID), err)
 	}
 	if m := j.Malleable; m != nil {
 		for _, step := range t.Profile[j.Step:] {
 			if !m.Sizes.Has(step.Nodes) {
-				return nil, api.Errorf(api.ErrInvalid, "%s would have %d nodes, which is none of its sizes (%v)", state.JobNumber(j.SlurmID), step.Nodes, m.Sizes)
+				return nil, api.Errorf(api.ErrInvalid, "%s would have %d nodes, which is none of its sizes (%v)", msg.JobNumber(j.SlurmID), step.Nodes, m.Sizes)
 			}
 		}
 	}
@@ -279,7 +279,7 @@ func toUpdate(c *state.Core, t *state.Target, u api.Update) error {
 	case coming == nil && u.Current == 0:
 		return api.Errorf(api.ErrInvalid, "nothing to change: set --profile, --current, or both")
 	case u.Current > 0 && t.State != row.Running:
-		return api.Errorf(api.ErrConflict, "--current: %s is in no step at present", state.JobNumber(t.SlurmID))
+		return api.Errorf(api.ErrConflict, "--current: %s is in no step at present", msg.JobNumber(t.SlurmID))
 	case u.Wait > 0 && !t.Runs():
 		return api.Errorf(api.ErrInvalid, "--wait: a job that has not begun is planned for when it can begin")
 	}
@@ -301,7 +301,7 @@ func toUpdate(c *state.Core, t *state.Target, u api.Update) error {
 // inStep checks that a job is in a step that may end now for another size.
 func inStep(t *state.Target) error {
 	conflict := func(format string, args ...any) error {
-		return api.Errorf(api.ErrConflict, "%s %s", state.JobNumber(t.SlurmID), fmt.Sprintf(format, args...))
+		return api.Errorf(api.ErrConflict, "%s %s", msg.JobNumber(t.SlurmID), fmt.Sprintf(format, args...))
 	}
 	switch has := len(t.Nodes()); {
 	case !t.Runs():
@@ -346,7 +346,7 @@ func toGrow(c *state.Core, t *state.Target, g api.Grow) error {
 	}
 	has, least := len(t.Nodes()), t.Profile[t.Step-1].Nodes
 	if lent := refit.Lent(t.Job); len(lent) > 0 && c.Pressing.Any(lent) {
-		return api.Errorf(api.ErrConflict, "%s must give back %s: stock jobs wait for these lent nodes", state.JobNumber(t.SlurmID), slurmctl.CompressNodes(lent))
+		return api.Errorf(api.ErrConflict, "%s must give back %s: stock jobs wait for these lent nodes", msg.JobNumber(t.SlurmID), slurmctl.CompressNodes(lent))
 	}
 	coming := t.Profile[t.Step:]
 	over, left := cut(c, t)

@@ -123,7 +123,7 @@ func postponed(c *state.Core, s *state.Snapshot, j *state.Job, t *state.Target) 
 	if worst >= 0 {
 		w := jobs[worst]
 		r, left := w.Record, budgetOf(c, w.Record, w.Job != nil)
-		name := state.JobNumber(uint32(r.ID))
+		name := msg.JobNumber(uint32(r.ID))
 		if r.UID != j.UID && view.Reading(c) == api.OwnJobs {
 			name = "another's job"
 		}

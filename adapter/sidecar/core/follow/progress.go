@@ -23,7 +23,7 @@ func TakeProgress(c *state.Core, k *state.OpenCall) {
 	switch {
 	case err != nil:
 	case !j.Runs():
-		err = api.Errorf(api.ErrConflict, "%s is not running", state.JobNumber(j.SlurmID))
+		err = api.Errorf(api.ErrConflict, "%s is not running", msg.JobNumber(j.SlurmID))
 	case !(k.Progress.Fraction >= 0 && k.Progress.Fraction <= 1):
 		err = api.Errorf(api.ErrInvalid, "invalid progress %v: want 0 to 1", k.Progress.Fraction)
 	default:

@@ -3,6 +3,7 @@ package follow
 import (
 	"github.com/evoslurm/evoslurm/adapter/api"
 	"github.com/evoslurm/evoslurm/adapter/job/request"
+	"github.com/evoslurm/evoslurm/adapter/sidecar/core/msg"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/plan"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/state"
 	"github.com/evoslurm/evoslurm/slurmctl"
@@ -15,11 +16,11 @@ func Callee(c *state.Core, id uint32) (*state.Job, error) {
 	case c.Twin != nil:
 		return nil, api.Errorf(api.ErrUnavailable, "the sidecar changes nothing: another evoslurmd drives this cluster")
 	case c.Snapshot == nil, plan.IsComing(c, slurmctl.JobID(id)): // the database may be outdated and incomplete
-		return nil, api.Errorf(api.ErrUnavailable, "the sidecar has just started and has not seen %s yet", state.JobNumber(id))
+		return nil, api.Errorf(api.ErrUnavailable, "the sidecar has just started and has not seen %s yet", msg.JobNumber(id))
 	case j == nil && c.Refused[slurmctl.JobID(id)].ID != 0:
-		return nil, api.Errorf(api.ErrConflict, "%s is not driven by the sidecar, %s", state.JobNumber(id), c.Refused[slurmctl.JobID(id)].Reason)
+		return nil, api.Errorf(api.ErrConflict, "%s is not driven by the sidecar, %s", msg.JobNumber(id), c.Refused[slurmctl.JobID(id)].Reason)
 	case j == nil:
-		return nil, api.Errorf(api.ErrNotFound, "%s is not an evolving job, or has ended", state.JobNumber(id))
+		return nil, api.Errorf(api.ErrNotFound, "%s is not an evolving job, or has ended", msg.JobNumber(id))
 	}
 	return j, nil
 }

@@ -60,17 +60,17 @@ func CancelHolds(c *state.Core, k *state.OpenCall) {
 	}
 	switch {
 	case !j.Runs():
-		refuse(api.ErrConflict, "%s has not begun, so nothing is promised to it: scontrol hold %d keeps it, and what is held for its start, away", state.JobNumber(j.SlurmID), j.SlurmID)
+		refuse(api.ErrConflict, "%s has not begun, so nothing is promised to it: scontrol hold %d keeps it, and what is held for its start, away", msg.JobNumber(j.SlurmID), j.SlurmID)
 		return
 	case j.State != row.Running:
-		refuse(api.ErrConflict, "%s has ended its step and is being given the next one's nodes", state.JobNumber(j.SlurmID))
+		refuse(api.ErrConflict, "%s has ended its step and is being given the next one's nodes", msg.JobNumber(j.SlurmID))
 		return
 	case j.Busy || j.Unwritten || len(j.Expanders) > 0:
 		c.NextCycle = c.Now
-		refuse(api.ErrUnavailable, "%s is being changed at this moment", state.JobNumber(j.SlurmID))
+		refuse(api.ErrUnavailable, "%s is being changed at this moment", msg.JobNumber(j.SlurmID))
 		return
 	case j.Lapsed():
-		refuse(api.ErrConflict, "nothing is held for %s any more: it is planned again when it ends its step", state.JobNumber(j.SlurmID))
+		refuse(api.ErrConflict, "nothing is held for %s any more: it is planned again when it ends its step", msg.JobNumber(j.SlurmID))
 		return
 	}
 	var holds []state.Hold
@@ -78,7 +78,7 @@ func CancelHolds(c *state.Core, k *state.OpenCall) {
 		holds = HoldsOf(c, j, c.Now.Unix())
 	}
 	if len(holds) == 0 {
-		refuse(api.ErrConflict, "nothing is held for coming steps of %s", state.JobNumber(j.SlurmID))
+		refuse(api.ErrConflict, "nothing is held for coming steps of %s", msg.JobNumber(j.SlurmID))
 		return
 	}
 	a := api.Cancelled{Job: j.SlurmID, Step: j.Step, Holds: []api.Span{}}

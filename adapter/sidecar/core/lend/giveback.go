@@ -26,7 +26,7 @@ func AnswersFirst(c *state.Core, k *state.OpenCall, j *state.Job) (carries bool,
 	case o.State == refit.OfferAccepted:
 		return true, nil
 	case o.Demands():
-		return false, api.Errorf(api.ErrConflict, "%s must give %s back: answer that (evosctl accept %d)", state.JobNumber(j.SlurmID), slurmctl.CompressNodes(o.Wanted()), o.Nodes)
+		return false, api.Errorf(api.ErrConflict, "%s must give %s back: answer that (evosctl accept %d)", msg.JobNumber(j.SlurmID), slurmctl.CompressNodes(o.Wanted()), o.Nodes)
 	}
 	return false, nil
 }
@@ -78,7 +78,7 @@ func toGiveBack(c *state.Core, j *state.Job, req *api.ChangeRequest) ([]string, 
 	}
 	switch {
 	case req.From > 0 && req.From != j.Step:
-		return nil, api.Errorf(api.ErrConflict, "%s is in step %d, not %d (evaluate what evosctl env prints, and EVO_STEP is right)", state.JobNumber(j.SlurmID), j.Step, req.From)
+		return nil, api.Errorf(api.ErrConflict, "%s is in step %d, not %d (evaluate what evosctl env prints, and EVO_STEP is right)", msg.JobNumber(j.SlurmID), j.Step, req.From)
 	case by != 0 && len(req.Shrink.List) > 0, by == 0 && len(req.Shrink.List) == 0:
 		return invalid("set how many nodes to give back, or which")
 	case by < 0:
@@ -91,7 +91,7 @@ func toGiveBack(c *state.Core, j *state.Job, req *api.ChangeRequest) ([]string, 
 			return invalid("%s and cannot be given back before the end", why)
 		}
 		if bad := msg.Without(named, lent); len(bad) > 0 {
-			return invalid("%s is not lent %s: it gives back first what it is lent, %s", state.JobNumber(j.SlurmID), slurmctl.CompressNodes(bad), slurmctl.CompressNodes(lent))
+			return invalid("%s is not lent %s: it gives back first what it is lent, %s", msg.JobNumber(j.SlurmID), slurmctl.CompressNodes(bad), slurmctl.CompressNodes(lent))
 		}
 		if by = len(slices.Compact(slices.Sorted(slices.Values(named)))); by != len(named) {
 			return invalid("a node is listed twice")

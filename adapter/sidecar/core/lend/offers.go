@@ -72,9 +72,9 @@ func TellOffer(c *state.Core, k *state.OpenCall) bool {
 	switch {
 	case err != nil:
 	case !j.Mode.Resizes:
-		err = api.Errorf(api.ErrConflict, "%s is a chain: its steps are not resized while they go on", state.JobNumber(j.SlurmID))
+		err = api.Errorf(api.ErrConflict, "%s is a chain: its steps are not resized while they go on", msg.JobNumber(j.SlurmID))
 	case !adopt.IsMalleable(j):
-		err = api.Errorf(api.ErrConflict, "%s is not malleable (evosbatch --malleable=MIN-MAX): it is offered nothing", state.JobNumber(j.SlurmID))
+		err = api.Errorf(api.ErrConflict, "%s is not malleable (evosbatch --malleable=MIN-MAX): it is offered nothing", msg.JobNumber(j.SlurmID))
 	}
 	if err != nil {
 		c.Emit(msg.Reply{ID: k.ID, Err: err})
@@ -146,7 +146,7 @@ func TakeAnswer(c *state.Core, k *state.OpenCall) bool {
 	}
 	i := slices.IndexFunc(j.Offers, func(o row.Offer) bool { return o.ID == k.Answer.Offer })
 	if i < 0 {
-		return conflict(state.JobNumber(j.SlurmID) + " has no such offer any more")
+		return conflict(msg.JobNumber(j.SlurmID) + " has no such offer any more")
 	}
 	o := refit.Offer(j.Offers[i])
 	a := api.Answer{Job: j.SlurmID, Offer: o.ID, Kind: o.Kind, Accepted: o.Accepted, Note: o.Note}

@@ -31,3 +31,15 @@ func (a *Allowance) Take(now time.Time, share float64) bool {
 	a.Left--
 	return true
 }
+
+// Quota counts events by the time at which all are forgotten; zero: none was written recently.
+type Quota time.Time
+
+// Take reports whether one more event may be written, with at most `most` at once and one per interval.
+func (q Quota) Take(now time.Time, most int, every time.Duration) (Quota, bool) {
+	after := Later(time.Time(q), now).Add(every)
+	if after.Sub(now) > time.Duration(most)*every {
+		return q, false
+	}
+	return Quota(after), true
+}

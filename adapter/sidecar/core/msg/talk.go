@@ -3,6 +3,7 @@ package msg
 import (
 	"errors"
 	"slices"
+	"strconv"
 	"time"
 
 	"github.com/evoslurm/evoslurm/adapter/api"
@@ -104,3 +105,8 @@ func (p *Problem) expanded(asked []ProblemJob, jobs []planner.PoolJob, limit pla
 
 // wall converts a second of the plan to Slurm's clock.
 func (p *Problem) wall(at int64) time.Time { return time.Unix(at+p.Occupied.Origin, 0).Add(p.Skew) }
+
+// JobNumber names a job in messages.
+func JobNumber(id uint32) string {
+	return "job " + strconv.FormatUint(uint64(id), 10)
+}

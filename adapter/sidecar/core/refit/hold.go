@@ -67,9 +67,9 @@ func yield(c *state.Core, j, to *state.Job, why string) {
 // whyAfter returns why a job is planned after another one that has its nodes.
 func whyAfter(j, to *state.Job) string {
 	if beganFirst(j, to) < 0 {
-		return fmt.Sprintf("%s keeps %s: "+slurm.PinnedText, state.JobNumber(to.SlurmID), slurm.Pinned(to), slurm.Pinned(to))
+		return fmt.Sprintf("%s keeps %s: "+slurm.PinnedText, msg.JobNumber(to.SlurmID), slurm.Pinned(to), slurm.Pinned(to))
 	}
-	return state.JobNumber(to.SlurmID) + ", which began before it, is planned first"
+	return msg.JobNumber(to.SlurmID) + ", which began before it, is planned first"
 }
 
 // supposed returns until when a running job without a plan keeps each of its nodes, if it gives back the last

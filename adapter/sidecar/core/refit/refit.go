@@ -254,8 +254,8 @@ func replan(c *state.Core, s *state.Snapshot, j *state.Job, now int64, why strin
 	}
 	refitted(c, j, now, why, r)
 	for _, other := range rivals(c, j) {
-		if clash(j, other) && replan(c, s, other, now, "nodes of its plan are kept for "+state.JobNumber(j.SlurmID)) != "" {
-			yield(c, other, j, state.JobNumber(j.SlurmID)+", which exceeds no step, is planned first")
+		if clash(j, other) && replan(c, s, other, now, "nodes of its plan are kept for "+msg.JobNumber(j.SlurmID)) != "" {
+			yield(c, other, j, msg.JobNumber(j.SlurmID)+", which exceeds no step, is planned first")
 		}
 	}
 	return ""
@@ -357,7 +357,7 @@ func replanBefore(c *state.Core, s *state.Snapshot, j *state.Job, after []*state
 	}
 	refitted(c, j, now, why, r)
 	for _, other := range after {
-		if replan(c, s, other, now, fmt.Sprintf("nodes of its plan stay with %s: %s", state.JobNumber(j.SlurmID), why)) != "" {
+		if replan(c, s, other, now, fmt.Sprintf("nodes of its plan stay with %s: %s", msg.JobNumber(j.SlurmID), why)) != "" {
 			yield(c, other, j, whyAfter(other, j))
 		}
 	}

@@ -106,8 +106,8 @@ type Jobs struct {
 	Aside   map[slurmctl.JobID]msg.Aside    // jobs whose handling ended the sidecar
 	Arrays  map[slurmctl.JobID]Array        // those that are there
 
-	EventsOf map[uint32]Quota // events that users caused
-	MutedOf  map[uint32]muted // last unwritten events of jobs that are not adopted, by user
+	EventsOf map[uint32]msg.Quota // events that users caused
+	MutedOf  map[uint32]muted     // last unwritten events of jobs that are not adopted, by user
 
 	Requests map[slurmctl.JobID]Bounded `codec:"-"` // of jobs that are not adopted
 	Links    *AllLinks                  `codec:"-"` // of this cycle; nil until needed

@@ -29,9 +29,9 @@ func sample() *Core {
 	c.Made = []*msg.Made{}
 	c.Do(j, "grow", "to 2 nodes", KindGrow, msg.Grow{Base: 7, Nodes: []string{"n1"}}, Args{Nodes: 2})
 	c.LastErr = &slurmctl.CommandError{Args: []string{"squeue"}, ExitCode: 1, Stderr: "away", Err: slurmctl.ErrUnreachable}
-	c.Calling = []*OpenCall{{Of: j, Basis: BasisOf(c, j)}}
+	c.Calling = []*OpenCall{{Of: j, Basis: &Basis{Changed: 1, Step: j.Step}}}
 	c.Intruders[9] = Intrusion{Job: j, Step: 2, Text: "bob"}
-	c.EventsOf, c.MutedOf = map[uint32]Quota{5: Quota(now)}, map[uint32]muted{5: {1, "refused", now, map[string]any{"uid": uint32(5)}}}
+	c.EventsOf, c.MutedOf = map[uint32]msg.Quota{5: msg.Quota(now)}, map[uint32]muted{5: {1, "refused", now, map[string]any{"uid": uint32(5)}}}
 	c.Strategy.Policy = "fpsma"
 	c.Looking = &Managing{Core: c, S: c.Snapshot, Malleable: []*Job{j}}
 	c.Effects = nil

@@ -43,9 +43,6 @@ func (j *Job) BaseID() slurmctl.JobID { return slurmctl.JobID(j.SlurmID) }
 // Runs reports whether the job has begun and not ended: its coming steps are promised.
 func (j *Job) Runs() bool { return j.State == row.Running || j.State == row.Waiting }
 
-// BestEffort reports whether not even the job's smallest size is planned and promised.
-func (j *Job) BestEffort() bool { return j.Malleable != nil && j.Malleable.BestEffort != "" }
-
 func (j *Job) Last() bool { return j.Step == len(j.Profile) }
 
 // Next returns the planned step after the current one, or nil after the last step or without a plan.

@@ -19,7 +19,7 @@ const (
 
 // Told holds what was written of a job's events of some kinds.
 type Told struct {
-	Quota Quota
+	Quota msg.Quota
 	Muted muted
 }
 
@@ -47,21 +47,9 @@ type muted struct {
 	Detail map[string]any
 }
 
-// Quota counts events by the time at which all are forgotten; zero: none was written recently.
-type Quota time.Time
-
-// take reports whether one more event may be written, with at most `most` at once and one per interval.
-func (q Quota) take(now time.Time, most int, every time.Duration) (Quota, bool) {
-	after := msg.Later(time.Time(q), now).Add(every)
-	if after.Sub(now) > time.Duration(most)*every {
-		return q, false
-	}
-	return Quota(after), true
-}
-
 // mayWrite reports whether an event that a job's user caused may be written now.
 func (c *Core) mayWrite(j *Job, t *Told) bool {
-	its, ok := t.Quota.take(c.Now, JobEvents, JobEvery)
+	its, ok := t.Quota.Take(c.Now, JobEvents, JobEvery)
 	if !ok {
 		return false
 	}
@@ -73,10 +61,10 @@ func (c *Core) mayWrite(j *Job, t *Told) bool {
 
 // MayTell reports whether a further event or warning that a user caused may be written now, and counts it.
 func (c *Core) MayTell(uid uint32) bool {
-	user, ok := c.EventsOf[uid].take(c.Now, UserEvents, UserEvery)
+	user, ok := c.EventsOf[uid].Take(c.Now, UserEvents, UserEvery)
 	if ok {
 		if c.EventsOf == nil {
-			c.EventsOf = map[uint32]Quota{}
+			c.EventsOf = map[uint32]msg.Quota{}
 		}
 		c.EventsOf[uid] = user
 	}
@@ -144,5 +132,5 @@ func UnmuteAll(c *Core) {
 			delete(c.MutedOf, uid)
 		}
 	}
-	maps.DeleteFunc(c.EventsOf, func(_ uint32, q Quota) bool { return !time.Time(q).After(c.Now) })
+	maps.DeleteFunc(c.EventsOf, func(_ uint32, q msg.Quota) bool { return !time.Time(q).After(c.Now) })
 }

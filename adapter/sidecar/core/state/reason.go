@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/evoslurm/evoslurm/adapter/sidecar/core/msg"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/store/row"
 )
 
@@ -201,7 +202,7 @@ func (r Reason) clock() string { return r.At.Local().Format(time.TimeOnly) }
 func (r Reason) notReplanned() string {
 	text := "its coming steps cannot be planned again: " + r.Text
 	if r.Job != 0 {
-		return "waits for " + JobNumber(r.Job) + ", which began before it: " + text
+		return "waits for " + msg.JobNumber(r.Job) + ", which began before it: " + text
 	}
 	return text
 }

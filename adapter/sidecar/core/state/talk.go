@@ -2,8 +2,6 @@ package state
 
 import (
 	"slices"
-	"strconv"
-	"strings"
 	"time"
 
 	"github.com/evoslurm/evoslurm/adapter/api"
@@ -93,17 +91,6 @@ type Basis struct {
 	Nodes          []string
 }
 
-// BasisOf returns the basis of an attempt that begins now.
-func BasisOf(c *Core, j *Job) *Basis {
-	return &Basis{Cycle: c.Tries.Cycle, Changed: c.Tries.Changed, State: j.State, Step: j.Step, Changes: len(j.Changes), Touched: j.Touched, Nodes: j.Nodes()}
-}
-
-// Same reports whether nothing has changed.
-func (b *Basis) Same(now *Basis) bool {
-	return b.Cycle == now.Cycle && b.Changed == now.Changed && b.State == now.State && b.Step == now.Step && b.Changes == now.Changes &&
-		b.Touched.Equal(now.Touched) && slices.Equal(b.Nodes, now.Nodes)
-}
-
 // Target describes a job as it would be after a change.
 type Target struct {
 	*Job              // a copy
@@ -146,9 +133,4 @@ type display struct {
 	Plan    []msg.PlannedStep
 	Sizes   planner.Profile
 	Spans   []api.Span
-}
-
-// JobNumber names a job in messages.
-func JobNumber(id uint32) string {
-	return strings.TrimSpace("job " + strconv.FormatUint(uint64(id), 10))
 }

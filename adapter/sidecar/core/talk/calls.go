@@ -112,7 +112,7 @@ func answerNext(c *state.Core, k *state.OpenCall) bool {
 		if a = lend.Allocation(c, j); !j.Runs() || comes(j, slurmctl.JobID(k.Job)) {
 			// a script may ask before a poll has shown its job as running
 			c.NextCycle = c.Now
-			a, err = api.Allocation{}, api.Errorf(api.ErrUnavailable, "%s is not running yet", state.JobNumber(k.Job))
+			a, err = api.Allocation{}, api.Errorf(api.ErrUnavailable, "%s is not running yet", msg.JobNumber(k.Job))
 		}
 	default:
 		if k.Since < 0 {
@@ -164,7 +164,7 @@ func endOrWait(c *state.Core, j *state.Job, k *state.OpenCall) (a api.Allocation
 	case growsNext(j) && follow.MayNotGrow(j, k) != nil:
 		return a, false, follow.MayNotGrow(j, k)
 	case !j.Mode.ScriptSpansSteps:
-		return a, false, api.Errorf(api.ErrConflict, "%s is a chain: every step is a job of its own, which ends when its script does", state.JobNumber(j.SlurmID))
+		return a, false, api.Errorf(api.ErrConflict, "%s is a chain: every step is a job of its own, which ends when its script does", msg.JobNumber(j.SlurmID))
 	case j.State == row.Running:
 		if bad := msg.Without(req.Release, j.Nodes()); len(bad) > 0 {
 			return a, false, api.Errorf(api.ErrInvalid, "the job does not hold %s", slurmctl.CompressNodes(bad))

@@ -27,7 +27,7 @@ func answerLetGo(c *state.Core, k *state.OpenCall) bool {
 	base := c.Snapshot.ByID[slurmctl.JobID(k.Job)]
 	if base == nil || len(base.NodeList) == 0 {
 		c.NextCycle = c.Now
-		c.Emit(msg.Reply{ID: k.ID, Err: api.Errorf(api.ErrUnavailable, "%s is not running yet", state.JobNumber(k.Job))})
+		c.Emit(msg.Reply{ID: k.ID, Err: api.Errorf(api.ErrUnavailable, "%s is not running yet", msg.JobNumber(k.Job))})
 		return true
 	}
 	a.Parts = append(a.Parts, lend.Part(c, base.ID, base.NodeList))

@@ -66,6 +66,9 @@ type Terms struct {
 	Progress *malleable.Progress // as the application has reported it; nil: never. It is never changed: another one takes its place
 }
 
+// BestEffort reports whether not even the smallest size of a job is planned and promised.
+func (t *Terms) BestEffort() bool { return t.Malleable != nil && t.Malleable.BestEffort != "" }
+
 // Usage holds how the job uses its nodes in its steps. No plan depends on it.
 type Usage struct {
 	Components  []Component // of coupled codes; nil: none. It is never changed, only replaced
