@@ -16,10 +16,13 @@ import (
 	"github.com/evoslurm/evoslurm/slurmctl"
 )
 
-// wantedHolds lists the holds that the plan needs and the site's shares allow. These are holds of
-// starts and growths planned within the next hold_ahead, and of growths that a job already waits
-// for. Later starts and growths are held when they come within hold_ahead.
-func wantedHolds(c *state.Core, now int64) []state.Hold {
+// wantedHolds lists the holds that the plan needs and the site's shares allow.
+func wantedHolds(c *state.Core, now int64) []state.Hold { return Allowed(c, nearHolds(c, now), now) }
+
+// nearHolds lists the holds that the plan needs. These are holds of starts and growths planned
+// within the next hold_ahead, and of growths that a job already waits for. Later starts and growths
+// are held when they come within hold_ahead.
+func nearHolds(c *state.Core, now int64) []state.Hold {
 	if c.Releases() {
 		return nil
 	}
@@ -51,7 +54,7 @@ func wantedHolds(c *state.Core, now int64) []state.Hold {
 		}
 		return cmp.Compare(a.Start, b.Start)
 	})
-	return Allowed(c, all, now)
+	return all
 }
 
 // isNear reports whether a queued job is planned to start within some seconds.

@@ -38,7 +38,8 @@ func WatchPower(c *state.Core, s *state.Snapshot) {
 }
 
 // SwitchNodes switches on the nodes of holds that will be needed. It keeps nodes on that would be switched off
-// too late to be on again in time.
+// too late to be on again in time. That includes nodes that the shares do not allow to hold: with each poll, the plan
+// counts them as free only after a boot from then on, so a start that needs them would never come.
 func SwitchNodes(c *state.Core, s *state.Snapshot) {
 	p, now := &c.Power, c.Now
 	if !p.On || p.Leaves(now) {
@@ -46,9 +47,12 @@ func SwitchNodes(c *state.Core, s *state.Snapshot) {
 	}
 	var off, on []string
 	ahead := 0 // nodes that Slurm switches on before
-	for _, h := range wantedHolds(c, now.Unix()) {
+	for _, h := range nearHolds(c, now.Unix()) {
 		ahead += len(h.Nodes)
 		r, held := HoldFor(c, h.Job, h.Step)
+		if !held && slices.Contains(h.Job.Deferred, h.Step) {
+			r.Nodes, held = h.Nodes, true
+		}
 		if left := time.Unix(h.Start, 0).Sub(now); !held || left > p.Up()+p.Down()+PowerLead+p.Wave(ahead) {
 			continue
 		}
