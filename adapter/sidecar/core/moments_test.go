@@ -128,7 +128,7 @@ var clockCompared = reasons(map[string]string{
 	"it says when to poll or to be called":     `act.awaitNodes pace.StartPolls`,
 	"a poll is older than a change":            `hold.TakeReservations hold.Confirmed`,
 	"polls continue while power saving is on": `hold.SwitchNodes hold.toSwitch state.Leaves hold.watchPower power.Learn power.leaveHour power.act power.follow power.atOnce power.reportFailed power.count power.tell
-		power.reservedNow power.firstUses power.Manage power.prevented`,
+		power.reservedNow power.firstUses power.Manage power.prevented lend.startParked lend.lendableOf lend.onAt`,
 	"polls continue while a malleable job runs":                        "refit.lentUntil lend.withdraw",
 	"polls continue while a job is not adopted, since a task is asked": "plan.MayEver",
 	"polls continue while an event is muted":                           "state.UnmuteAll",

@@ -20,7 +20,8 @@ import (
 //
 //   - It is not planned, and nobody is planned around it: all of its nodes count as lent, the first ones, too.
 //   - Once all others are planned and have been offered what they could use, it starts on idle nodes that nobody wants for its
-//     grace and a minute more. Nodes that are held for coming growths are filled until then.
+//     grace and a minute more. Nodes that are held for coming growths are filled until then. If too few are on, those that are
+//     off are held and switched on for it.
 //   - Stock jobs are given its nodes before those of other malleable jobs.
 //   - If others want its own nodes, it is demanded all, and then requeued. It waits for idle nodes again.
 //   - No user's best-effort jobs keep another user's from all nodes: after a turn, the user that has most gives way.
@@ -31,12 +32,15 @@ const bestEffortTurn = 10 * time.Minute
 // parked lists the best-effort jobs that wait for nodes.
 func parked(c *state.Core) (all []*state.Job) {
 	for j := range plan.Each(c, c.Active) {
-		if j.BestEffort() && j.State == row.Queued && !j.Busy {
+		if waits(j) && !j.Busy {
 			all = append(all, j)
 		}
 	}
 	return all
 }
+
+// waits reports whether a job is a best-effort job that waits for nodes.
+func waits(j *state.Job) bool { return j.BestEffort() && j.State == row.Queued }
 
 // demandAll demands all nodes of a best-effort job, its own ones last. It reports false if it must leave the job alone now.
 func demandAll(m *state.Managing, j *state.Job, why string) bool {
@@ -100,7 +104,7 @@ func startParked(m *state.Managing) {
 			continue
 		}
 		need := j.Profile[0].Nodes
-		nodes := leftFor(m, j, need, taken)
+		nodes, at := leftFor(m, j, need, taken)
 		if j.Asked == nil || len(nodes) < need || mostNodes(m, j, has) < need {
 			m.StorePlan(j, nil)
 			if j.Asked != nil {
@@ -111,8 +115,8 @@ func startParked(m *state.Managing) {
 		}
 		taken.Add(nodes)
 		has[j.UID] += need
-		if len(j.Plan) != 1 || !msg.SameSet(j.Plan[0].Nodes, nodes) {
-			m.StorePlan(j, []msg.PlannedStep{{Start: m.Second, End: m.Second + j.Profile[0].Duration, Nodes: nodes}})
+		if len(j.Plan) != 1 || !msg.SameSet(j.Plan[0].Nodes, nodes) || max(j.Plan[0].Start, m.Second) != at {
+			m.StorePlan(j, []msg.PlannedStep{{Start: at, End: at + j.Profile[0].Duration, Nodes: nodes}})
 		}
 	}
 }
@@ -165,24 +169,38 @@ func mostNodes(m *state.Managing, j *state.Job, has map[uint32]int) int {
 	return max(most-has[j.UID], 0)
 }
 
-// leftFor returns nodes on which a waiting best-effort job can start, or fewer than it needs. It prefers those of its plan.
-func leftFor(m *state.Managing, j *state.Job, need int, taken msg.Set) []string {
+// leftFor returns nodes on which a waiting best-effort job can start, or fewer than it needs, and the Unix second at which the last
+// of them is on. It prefers nodes that are on, and those of its plan.
+func leftFor(m *state.Managing, j *state.Job, need int, taken msg.Set) ([]string, int64) {
 	eligible, choices, err := slurm.PlacesOf(m.Core, m.S, j)
 	if err != nil {
-		return nil
+		return nil, 0
 	}
 	if choices == nil {
 		choices = [][]int{eligible}
 	}
 	planned := msg.SetOf(j.Planned())
-	for _, nodes := range choices {
-		names := slices.DeleteFunc(lendableOf(m, j, nodes), func(name string) bool { return taken[name] })
-		slices.SortStableFunc(names, func(a, b string) int { return cmp.Compare(btoi(planned[b]), btoi(planned[a])) })
-		if len(names) >= need {
-			return names[:need]
+	starts := []int64{m.Second}
+	if m.Power.On {
+		starts = append(starts, m.Second+int64(m.Power.Up()/time.Second))
+	}
+	for _, by := range starts {
+		for _, nodes := range choices {
+			names := slices.DeleteFunc(lendableOf(m, j, nodes, by), func(name string) bool { return taken[name] })
+			slices.SortStableFunc(names, func(a, b string) int {
+				return cmp.Or(cmp.Compare(onAt(m, a), onAt(m, b)), cmp.Compare(btoi(planned[b]), btoi(planned[a])))
+			})
+			if len(names) >= need {
+				return names[:need], onAt(m, names[need-1])
+			}
 		}
 	}
-	return nil
+	return nil, 0
+}
+
+// onAt returns the Unix second at which a usable node is on.
+func onAt(m *state.Managing, name string) int64 {
+	return max(slurm.PowerReady(&m.Power, m.S.Nodes[m.S.Index[name]], m.S.Taken), m.Second)
 }
 
 // giveTurn demands nodes for a best-effort job of a user that has none, of the user that has most: of jobs that have had their turn.

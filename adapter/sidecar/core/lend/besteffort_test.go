@@ -33,6 +33,13 @@ func TestParked(t *testing.T) {
 	comes := func(b *statetest.Bench, at int) {
 		b.Plans(b.Evolving(2, 1, "1@1h", 3*time.Hour), fmt.Sprintf("%d-9000 n1", at))
 	}
+	// asleep switches nodes off where Slurm saves power. They take 70 s to come up.
+	asleep := func(b *statetest.Bench, nodes ...int) {
+		b.Power.SetSaving(statetest.SavesPower)
+		for _, n := range nodes {
+			b.Seen.Nodes[n-1].Flags = "~"
+		}
+	}
 	const waits = "waits for nodes that nobody else has, was promised, or could use"
 	for name, c := range map[string]struct {
 		change func(b *statetest.Bench, j *state.Job)
@@ -47,16 +54,35 @@ func TestParked(t *testing.T) {
 			b.Config.Malleable.Approach = "pra"
 			b.Stock(9, 5, 3, time.Hour)
 		}, waits},
-		"a stock job could use two":       {func(b *statetest.Bench, _ *state.Job) { b.Stock(9, 5, 2, time.Hour) }, "n[3-4]"},
-		"reserved before its limit":       {func(b *statetest.Bench, _ *state.Job) { b.Reserve("maint", 2*time.Hour, time.Hour, 1, 3) }, waits},
-		"reserved after its limit":        {func(b *statetest.Bench, _ *state.Job) { b.Reserve("maint", 3*time.Hour, time.Hour, 1, 3) }, "n[1-2]"},
-		"all are in use":                  {func(b *statetest.Bench, _ *state.Job) { b.StockRuns(9, "n[1-3]", time.Hour) }, waits},
-		"switched off":                    {func(b *statetest.Bench, _ *state.Job) { b.Config.BestEffort.Enabled = false }, config.NoBestEffort},
-		"a bound of the site":             {func(b *statetest.Bench, _ *state.Job) { b.Config.BestEffort.MaxNodes = 1 }, "this site gives the best-effort jobs of a user 1 nodes at most (best_effort.max_nodes), and the job needs 2"},
-		"a bound of the site that it has": {func(b *statetest.Bench, _ *state.Job) { b.Config.BestEffort.MaxNodes = 2 }, "n[1-2]"},
-		"held":                            {func(_ *statetest.Bench, j *state.Job) { j.Record.Priority = 0 }, ""},
-		"Slurm resizes a job only once":   {func(b *statetest.Bench, _ *state.Job) { state.SetFacts(b.Core, mode.Facts{ResizesOnce: true}) }, "a best-effort job gives nodes back while it runs, and a running job cannot be resized here, or only once"},
-		"another QOS is charged":          {func(b *statetest.Bench, _ *state.Job) { b.Config.BestEffort.QOS = "idle" }, `this site runs best-effort jobs with --qos=idle, and the job has "" (scontrol update JobId=1 qos=idle)`},
+		"a stock job could use two":         {func(b *statetest.Bench, _ *state.Job) { b.Stock(9, 5, 2, time.Hour) }, "n[3-4]"},
+		"reserved before its limit":         {func(b *statetest.Bench, _ *state.Job) { b.Reserve("maint", 2*time.Hour, time.Hour, 1, 3) }, waits},
+		"reserved after its limit":          {func(b *statetest.Bench, _ *state.Job) { b.Reserve("maint", 3*time.Hour, time.Hour, 1, 3) }, "n[1-2]"},
+		"all are in use":                    {func(b *statetest.Bench, _ *state.Job) { b.StockRuns(9, "n[1-3]", time.Hour) }, waits},
+		"switched off":                      {func(b *statetest.Bench, _ *state.Job) { b.Config.BestEffort.Enabled = false }, config.NoBestEffort},
+		"a bound of the site":               {func(b *statetest.Bench, _ *state.Job) { b.Config.BestEffort.MaxNodes = 1 }, "this site gives the best-effort jobs of a user 1 nodes at most (best_effort.max_nodes), and the job needs 2"},
+		"a bound of the site that it has":   {func(b *statetest.Bench, _ *state.Job) { b.Config.BestEffort.MaxNodes = 2 }, "n[1-2]"},
+		"some are off":                      {func(b *statetest.Bench, _ *state.Job) { asleep(b, 1, 3) }, "n[2,4]"},
+		"all but one are off":               {func(b *statetest.Bench, _ *state.Job) { asleep(b, 1, 2, 3) }, "n[1,4]"},
+		"Slurm may not switch them on":      {func(b *statetest.Bench, _ *state.Job) { asleep(b, 1, 2, 3); b.Power.On = false }, waits},
+		"one off is promised for just then": {func(b *statetest.Bench, _ *state.Job) { asleep(b, 1, 2, 3, 4); comes(b, 70+96) }, "n[2-3]"},
+		"only that one": {func(b *statetest.Bench, _ *state.Job) {
+			asleep(b, 1, 2)
+			b.StockRuns(9, "n[3-4]", time.Hour)
+			comes(b, 70+96)
+		}, waits},
+		"only that one, a second after": {func(b *statetest.Bench, _ *state.Job) {
+			asleep(b, 1, 2)
+			b.StockRuns(9, "n[3-4]", time.Hour)
+			comes(b, 70+97)
+		}, "n[1-2]"},
+		"nodes that come up are wanted by a stock job": {func(b *statetest.Bench, j *state.Job) {
+			asleep(b, 1, 2, 3)
+			b.Plans(j, "70-3670 n[1,4]")
+			b.Stock(9, 5, 4, time.Hour)
+		}, waits},
+		"held":                          {func(_ *statetest.Bench, j *state.Job) { j.Record.Priority = 0 }, ""},
+		"Slurm resizes a job only once": {func(b *statetest.Bench, _ *state.Job) { state.SetFacts(b.Core, mode.Facts{ResizesOnce: true}) }, "a best-effort job gives nodes back while it runs, and a running job cannot be resized here, or only once"},
+		"another QOS is charged":        {func(b *statetest.Bench, _ *state.Job) { b.Config.BestEffort.QOS = "idle" }, `this site runs best-effort jobs with --qos=idle, and the job has "" (scontrol update JobId=1 qos=idle)`},
 		"another malleable job comes first": {func(b *statetest.Bench, _ *state.Job) {
 			first := b.Evolving(3, 1, "1@1h", 3*time.Hour)
 			first.Malleable = &row.Malleable{Max: []int{3}}

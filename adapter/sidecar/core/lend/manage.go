@@ -346,7 +346,7 @@ func bookedFrom(m *state.Managing) map[string]int64 {
 	ahead := int64(m.Config.HoldAhead / time.Second)
 	for name, all := range m.Wants {
 		for _, w := range all {
-			if m.ReachedSecond(m.Second, w.At-ahead) {
+			if !waits(w.By) && m.ReachedSecond(m.Second, w.At-ahead) {
 				booked[name] = min(booked[name], w.At)
 			}
 		}
@@ -354,10 +354,10 @@ func bookedFrom(m *state.Managing) map[string]int64 {
 	return booked
 }
 
-// givenUp reports whether the promise for which nodes are held has lapsed.
+// givenUp reports whether the promise for which nodes are held has lapsed, or none was made.
 func givenUp(m *state.Managing, own state.OwnName) bool {
 	j := m.ByID[own.Job]
-	return j != nil && j.Runs() && own.Step > len(j.Plan)
+	return j != nil && (j.Runs() && own.Step > len(j.Plan) || waits(j))
 }
 
 // mayGive reports whether a job may get a demand for nodes now.
@@ -528,13 +528,13 @@ func lendable(m *state.Managing, j *state.Job) []string {
 	if err != nil {
 		return nil
 	}
-	return lendableOf(m, j, eligible)
+	return lendableOf(m, j, eligible, m.Second)
 }
 
-// lendableOf returns those of some nodes that may be lent to a job.
-func lendableOf(m *state.Managing, j *state.Job, eligible []int) []string {
+// lendableOf returns those of some nodes that may be lent to a job from a Unix second on. If that is later, nodes may be off.
+func lendableOf(m *state.Managing, j *state.Job, eligible []int, from int64) []string {
 	s := m.S
-	until := m.Second + int64(refit.Recall(m.Core, j)/time.Second) + ahead(m) + lendFor
+	until := from + int64(refit.Recall(m.Core, j)/time.Second) + ahead(m) + lendFor
 	if !refit.GivesWay(m.Core, j) { // the job keeps them
 		until = max(until, j.Plan[len(j.Plan)-1].End)
 	}
@@ -542,7 +542,8 @@ func lendableOf(m *state.Managing, j *state.Job, eligible []int) []string {
 	var names []string
 	for _, n := range eligible {
 		name := s.Nodes[n].Name
-		if one := []string{name}; !barred[name] && !presses(m, j, name) && slurm.Free(s, one) && !slurm.IsSuspect(m.Core, one) && !slices.Contains(m.Leaked, name) && wantedAt(m.Wants[name], j) > until {
+		free := slurm.Idle(s, n) || from > m.Second && s.Nodes[n].Usable() && s.Nodes[n].Power() != slurmctl.PowerOn && !s.InUse[name] && onAt(m, name) <= from
+		if free && !barred[name] && !presses(m, j, name) && !slurm.IsSuspect(m.Core, []string{name}) && !slices.Contains(m.Leaked, name) && wantedAt(m.Wants[name], j) > until {
 			names = append(names, name)
 		}
 	}
