@@ -43,8 +43,23 @@ type Job struct {
 	Offers      []Offer        `json:"offers,omitempty"`     // to a malleable job, the last ones, oldest first
 	Progress    *Progress      `json:"progress,omitempty"`   // as its application has reported it
 	HeldIdle    int64          `json:"held_idle,omitempty"`  // node-seconds that its holds kept idle from jobs that waited
+	Energy      *Energy        `json:"energy,omitempty"`     // what its nodes drew; evosacct adds it
 	Plan        []Span         `json:"plan"`                 // planned steps (past ones as they were planned)
 	Past        []Span         `json:"past"`                 // real allocations
+}
+
+// Energy holds what the nodes of a job drew.
+type Energy struct {
+	KWh      float64      `json:"kwh"`
+	Measured bool         `json:"measured"` // all of it by Slurm (ConsumedEnergyRaw), and not by power.watts
+	Steps    []StepEnergy `json:"steps,omitempty"`
+}
+
+// StepEnergy holds what the nodes of a step drew.
+type StepEnergy struct {
+	Step     int     `json:"step"` // 1-based
+	KWh      float64 `json:"kwh"`
+	Measured bool    `json:"measured"`
 }
 
 // Moldable holds the alternatives of a moldable job.

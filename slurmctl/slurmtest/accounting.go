@@ -182,3 +182,12 @@ func (c *Cluster) userNames() string {
 	}
 	return strings.Join(names, ",")
 }
+
+// SQL changes slurmdbd's database, for what no command of Slurm writes.
+func (c *Cluster) SQL(ctx context.Context, statement string) error {
+	cmd := exec.CommandContext(ctx, "mariadb", "--no-defaults", "--user=root", "--socket="+c.databaseSocket(), "--execute="+statement, databaseName)
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return fmt.Errorf("slurmtest: mariadb: %w: %s", err, out)
+	}
+	return nil
+}

