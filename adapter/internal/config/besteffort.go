@@ -1,5 +1,7 @@
 package config
 
+import "fmt"
+
 // BestEffort says how best-effort jobs run.
 type BestEffort struct {
 	Enabled   bool   `mapstructure:"enabled"`
@@ -23,6 +25,14 @@ func (b BestEffort) Charged() (all []Charge) {
 		}
 	}
 	return all
+}
+
+// TooFew returns why no best-effort job that needs so many nodes can run here, or "".
+func (b BestEffort) TooFew(nodes int) string {
+	if b.MaxNodes == 0 || nodes <= b.MaxNodes {
+		return ""
+	}
+	return fmt.Sprintf("this site gives the best-effort jobs of a user %d nodes at most (best_effort.max_nodes), and the job needs %d: give --nodes=MIN-MAX with MIN at most %d", b.MaxNodes, nodes, b.MaxNodes)
 }
 
 func (b BestEffort) validate(check func(ok bool, key, format string, args ...any)) {

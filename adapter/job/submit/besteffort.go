@@ -53,6 +53,9 @@ func (s site) asBestEffort(r submission) (submission, error) {
 	if !s.bestEffort.Enabled {
 		return r, errors.New(config.NoBestEffort + ": leave --best-effort out, or give --malleable=MIN-MAX")
 	}
+	if why := s.bestEffort.TooFew(r.request.Profile[0].Nodes); why != "" {
+		return r, errors.New(why)
+	}
 	add := func(name, value string) {
 		r.options.command = append(slices.Clone(r.options.command), getopt.Option{Name: name, Value: value, HasValue: true, Words: []string{"--" + name + "=" + value}})
 	}

@@ -130,8 +130,8 @@ func notBestEffort(c *state.Core, j *state.Job) string {
 	if why := stillResizable(c, j); why != "" {
 		return "a best-effort job gives nodes back while it runs, and " + why
 	}
-	if most := site.MaxNodes; most > 0 && j.Profile[0].Nodes > most {
-		return fmt.Sprintf("this site gives the best-effort jobs of a user %d nodes at most (best_effort.max_nodes), and the job needs %d", most, j.Profile[0].Nodes)
+	if why := site.TooFew(j.Profile[0].Nodes); why != "" {
+		return why
 	}
 	asks := map[string]string{"qos": j.Record.QOS, "account": j.Record.Account, "partition": j.Record.Partition}
 	for _, charged := range site.Charged() {

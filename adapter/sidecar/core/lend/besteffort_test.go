@@ -59,7 +59,7 @@ func TestParked(t *testing.T) {
 		"reserved after its limit":          {func(b *statetest.Bench, _ *state.Job) { b.Reserve("maint", 3*time.Hour, time.Hour, 1, 3) }, "n[1-2]"},
 		"all are in use":                    {func(b *statetest.Bench, _ *state.Job) { b.StockRuns(9, "n[1-3]", time.Hour) }, waits},
 		"switched off":                      {func(b *statetest.Bench, _ *state.Job) { b.Config.BestEffort.Enabled = false }, config.NoBestEffort},
-		"a bound of the site":               {func(b *statetest.Bench, _ *state.Job) { b.Config.BestEffort.MaxNodes = 1 }, "this site gives the best-effort jobs of a user 1 nodes at most (best_effort.max_nodes), and the job needs 2"},
+		"a bound of the site":               {func(b *statetest.Bench, _ *state.Job) { b.Config.BestEffort.MaxNodes = 1 }, "this site gives the best-effort jobs of a user 1 nodes at most (best_effort.max_nodes), and the job needs 2: give --nodes=MIN-MAX with MIN at most 1"},
 		"a bound of the site that it has":   {func(b *statetest.Bench, _ *state.Job) { b.Config.BestEffort.MaxNodes = 2 }, "n[1-2]"},
 		"some are off":                      {func(b *statetest.Bench, _ *state.Job) { asleep(b, 1, 3) }, "n[2,4]"},
 		"all but one are off":               {func(b *statetest.Bench, _ *state.Job) { asleep(b, 1, 2, 3) }, "n[1,4]"},
