@@ -43,7 +43,9 @@ func (d drawn) add(e drawn) drawn {
 
 // meter knows what rows drew.
 type meter struct {
-	busy     float64 // watts of a node with a job, by the configuration; 0 if unknown
+	power    config.Power
+	watts    func(node string, features []string) config.Watts // nil: all nodes are alike
+	features map[string][]string                               // by node, if watts depend on them
 	measured map[place]float64
 }
 
@@ -61,7 +63,21 @@ func (m *meter) of(r row) drawn {
 	if joules, ok := m.measured[placeOf(r.job, r.step)]; ok {
 		return drawn{kWh: joules / 3.6e6, rows: true}
 	}
-	return drawn{m.busy * r.nodeSeconds / 3.6e6, true, m.busy == 0, true}
+	return drawn{r.joules / 3.6e6, true, !m.power.Watts.Known(), true}
+}
+
+// busy returns the watts of all nodes of a span, by the configuration. Nodes without a name are of no type.
+func (m *meter) busy(p api.Span) float64 {
+	plain := m.power.Watts.Busy
+	total := plain * float64(p.Nodes)
+	if m.watts == nil {
+		return total
+	}
+	nodes, _ := slurmctl.ExpandNodes(p.NodeList)
+	for _, node := range nodes {
+		total += m.watts(node, m.features[node]).Busy - plain
+	}
+	return total
 }
 
 // shown returns the energy of a job and its steps in the API's form, or nil if not all is known.
@@ -78,9 +94,23 @@ func (m *meter) shown(j api.Job, now time.Time) *api.Energy {
 	return e
 }
 
-// ask asks Slurm what it measured, if it measures at all. What it does not answer is left to the watts, with a warning.
+// ask asks Slurm what it measured, if it measures at all, and for the nodes' features if their watts depend on them. What it
+// does not answer is left to the watts, with a warning.
 func (m *meter) ask(ctx context.Context, site config.Config, jobs []api.Job, warn io.Writer) {
 	slurm := &slurmctl.Client{Dir: site.Slurm.Bin, Timeout: patience}
+	if len(m.power.Types) > 0 {
+		m.watts = m.power.WattsOf()
+	}
+	if m.power.ByFeature() {
+		nodes, _, err := slurm.Nodes(ctx)
+		if err != nil {
+			fmt.Fprintf(warn, "evosacct: warning: the nodes' features: %v; power.types without nodes do not count\n", err)
+		}
+		m.features = make(map[string][]string, len(nodes))
+		for _, n := range nodes {
+			m.features[n.Name] = n.Features
+		}
+	}
 	if c, err := slurm.Config(ctx); err != nil || !c.GathersEnergy() {
 		return
 	}

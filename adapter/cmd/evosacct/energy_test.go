@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/evoslurm/evoslurm/adapter/api"
+	"github.com/evoslurm/evoslurm/adapter/internal/config"
 	"github.com/evoslurm/evoslurm/slurmctl"
 	"github.com/evoslurm/evoslurm/slurmctl/slurmtest/must"
 )
@@ -29,10 +30,23 @@ func energyOf(t *testing.T, m *meter, args ...string) string {
 	return b.String()
 }
 
+// watts returns a meter of a site whose busy nodes draw so much.
+func watts(busy float64) *meter { return &meter{power: config.Power{Watts: config.Watts{Busy: busy}}} }
+
+// TestEnergyOfTypes: n[1-2] draw 400 W, n3 has a GPU, and n5 is listed first.
+func TestEnergyOfTypes(t *testing.T) {
+	m := watts(400)
+	m.power.Types = []config.NodeType{{Nodes: "n5", Watts: config.Watts{Busy: 100}}, {Feature: "gpu", Watts: config.Watts{Busy: 1000}}, {Nodes: "n[4-9]", Watts: config.Watts{Busy: 300}}}
+	m.watts, m.features = m.power.WattsOf(), map[string][]string{"n3": {"ib", "gpu"}, "n5": {"gpu"}}
+	if got, want := energyOf(t, m, "-n", "-P", "-o", "jobid,energy", "-j", "7"), "7|~1.067\n7/1|~0.333\n7/2|~0.733\n"; got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+}
+
 // TestEnergy: 9000 and 6000 node-seconds at 400 W are 1 and 0.667 kWh, by a model. Without watts, nothing is known.
 func TestEnergy(t *testing.T) {
 	for busy, want := range map[float64]string{400: "7|~1.000\n7/1|~0.333\n7/2|~0.667\n", 0: "7|\n7/1|\n7/2|\n"} {
-		if got := energyOf(t, &meter{busy: busy}, "-n", "-P", "-o", "jobid,energy", "-j", "7"); got != want {
+		if got := energyOf(t, watts(busy), "-n", "-P", "-o", "jobid,energy", "-j", "7"); got != want {
 			t.Errorf("%v W: %q, want %q", busy, got, want)
 		}
 	}
@@ -68,7 +82,7 @@ func TestMeasured(t *testing.T) {
 		"an end in the same second":      {append(slices.Clone(first), step(60, 40, 1_800_000, "n[1-5]"), step(40, 40, 9_000_000, "n1")), "0.800 0.300 0.500"},
 		"more nodes than can be counted": {append(slices.Clone(first), second, step(90, 40, 1, "x[1-65000]x[1-65000]")), "0.800 0.300 0.500"},
 	} {
-		m := &meter{busy: 400}
+		m := watts(400)
 		must.OK(t, m.measure(example(), now, func(uid uint32, _, _ time.Time) ([]slurmctl.MeasuredStep, error) {
 			return slices.Clone(c.steps), nil
 		}))
@@ -134,7 +148,7 @@ func TestMeasuredBounds(t *testing.T) {
 
 // TestEnergySums: totals are of measured and modelled steps, and marked if any is modelled; JSON says which.
 func TestEnergySums(t *testing.T) {
-	m := &meter{busy: 400}
+	m := watts(400)
 	must.OK(t, m.measure(example()[1:2], now, func(uint32, time.Time, time.Time) ([]slurmctl.MeasuredStep, error) {
 		return []slurmctl.MeasuredStep{step(60, 40, 1_800_000, "n[1-5]")}, nil
 	}))

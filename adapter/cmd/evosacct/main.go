@@ -99,7 +99,7 @@ node-seconds of each step. The options are those of sacct.`,
 			if err != nil {
 				return fmt.Errorf("%w; sacct has what Slurm knows", err)
 			}
-			meter := &meter{busy: site.Power.Watts.Busy}
+			meter := &meter{power: site.Power}
 			if o.wantsEnergy() {
 				jobs = o.chosen(jobs)
 				meter.ask(cmd.Context(), site, jobs, cmd.ErrOrStderr())

@@ -29,6 +29,7 @@ type row struct {
 	nodeSeconds float64
 	wasted      float64 // of these, neither requested nor lent
 	lent        float64 // of these, beyond the profile of a malleable job
+	joules      float64 // by the configured watts
 	energy      drawn
 	grown       []ran.Promise // its planned growths, of a step the one that it began with
 }
@@ -88,6 +89,7 @@ func (m *meter) steps(j api.Job, grown []ran.Promise, now time.Time) []row {
 		r := &rows[i]
 		r.end, r.elapsed = end, r.elapsed+took
 		r.nodeSeconds += took.Seconds() * float64(p.Nodes)
+		r.joules += took.Seconds() * m.busy(p)
 		nexts := p.Step <= len(may) && p.Nodes > may[p.Step-1] && r.nodes > 0
 		if p.Nodes >= r.nodes && !nexts {
 			r.nodes, r.nodeList = p.Nodes, p.NodeList

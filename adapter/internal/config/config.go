@@ -302,7 +302,7 @@ func Default() Config {
 		Overrun:       OverrunShrink,
 		OverrunSignal: "URG",
 		Malleable:     Malleable{Policy: "egs", Approach: "pwa", Grace: 30 * time.Second, MaxGrace: 10 * time.Minute},
-		Power:         Power{Mode: PowerOff, MaxWait: 30 * time.Second},
+		Power:         Power{Mode: PowerOff, MaxWait: 30 * time.Second, Types: []NodeType{}},
 		Operators:     Operators{Users: []string{}, Groups: []string{}},
 		Allow:         noNames(),
 		Deny:          noNames(),

@@ -101,7 +101,7 @@ undriven: cancel
 drain: release queued=hold
 overrun: cancel
 malleable: {policy: gain, approach: pra, threshold: 9, grace: 5s, max_grace: 7s}
-power: {mode: off, max_wait: 40s, reserve: 3, watts: {busy: 300, idle: 200.5, off: 10, booting: 250}}
+power: {mode: off, max_wait: 40s, reserve: 3, watts: {busy: 300, idle: 200.5, off: 10, booting: 250}, types: [{nodes: 'g[1-2]', watts: {busy: 900, idle: 400}}, {feature: fat, watts: {busy: 500, idle: 300, off: 9, booting: 400}}]}
 heal_leaks: true
 overrun_signal: USR1
 operators: {users: [u], groups: [g]}
@@ -126,7 +126,7 @@ log: {level: debug, format: json}
 		ExpandLimit: 2.5, Drive: drivemode.Companion, Margin: 3 * time.Second,
 		HoldAhead: 2 * time.Hour, MaxHolds: 5,
 		HoldShares: HoldShares{Shares{1, 2, 3}, Shares{4, 5, 6}, Shares{7, 8, 9}, Shares{10, 11, 12}}, MaxDelay: 7 * time.Minute, MaxDelays: []string{"partition:a=1m"}, GrowDelay: 10 * time.Minute, AllowPrefer: []string{"near"}, PreferWait: 4 * time.Minute, GiveUp: 3 * time.Minute, Retention: 48 * time.Hour, Undriven: UndrivenCancel, Drain: "release queued=hold", Grace: time.Minute, Overrun: OverrunCancel,
-		Malleable: Malleable{"gain", "pra", 9, 5 * time.Second, 7 * time.Second}, Power: Power{PowerOff, 40 * time.Second, 3, Watts{300, 200.5, 10, 250}}, HealLeaks: true, OverrunSignal: "USR1",
+		Malleable: Malleable{"gain", "pra", 9, 5 * time.Second, 7 * time.Second}, Power: Power{PowerOff, 40 * time.Second, 3, Watts{300, 200.5, 10, 250}, []NodeType{{"g[1-2]", "", Watts{900, 400, 0, 0}}, {"", "fat", Watts{500, 300, 9, 400}}}}, HealLeaks: true, OverrunSignal: "USR1",
 		Operators: Operators{Users: []string{"u"}, Groups: []string{"g"}}, Read: ReadOwn,
 		Allow: Names{[]string{"a"}, []string{"b", "c"}, []string{"d"}, []string{"e"}, []string{"f"}}, Deny: Names{[]string{"g"}, []string{"h"}, []string{"i"}, []string{"j"}, []string{"k", "l"}},
 		Recorder: Recorder{Dir: "/x/r", MiB: 5}, Mode: ModeObserve, Observe: Observe{"/x/o", 6, true}, Log: Log{Level: "debug", Format: "json"},
@@ -162,18 +162,26 @@ func TestLaterSourcesWin(t *testing.T) {
 
 func TestRefused(t *testing.T) {
 	for text, want := range map[string]string{
-		"power: {mode: on}":                                              "power.mode: \"on\"; want off, advise, or act",
-		"power: on":                                                      "power",
-		"power: {mode: advise}":                                          "power.watts: missing; power.mode: advise needs",
-		"power: {max_wait: -1s}":                                         "power.max_wait: -1s; want 0s or more",
-		"power: {reserve: -1}":                                           "power.reserve: -1; want 0 or more",
-		"power: {watts: {busy: 3, idle: -1}}":                            "power.watts: idle: -1 is not within 0 … 1e+06 watts",
-		"power: {watts: {busy: .nan, idle: 1}}":                          "power.watts: busy: NaN is not within",
-		"power: {watts: {busy: .inf, idle: 1}}":                          "power.watts: busy: +Inf is not within",
-		"power: {watts: {busy: much}}":                                   "power.watts",
-		"power: {watts: {busy: 9, idle: 5, off: 5}}":                     "power.watts: idle (5) is not more than off (5)",
-		"power: {watts: {busy: 3, idle: 5, off: 1}}":                     "power.watts: busy (3) is less than idle (5)",
-		"power: {watts: {busy: 300, idle: 101, off: 100, booting: 200}}": "power.watts: after a boot of an hour at 200 watts, a node would have to be off for 99h0m0s",
+		"power: {mode: on}":                                        "power.mode: \"on\"; want off, advise, or act",
+		"power: on":                                                "power",
+		"power: {mode: advise}":                                    "power.watts: missing; power.mode: advise needs",
+		"power: {max_wait: -1s}":                                   "power.max_wait: -1s; want 0s or more",
+		"power: {reserve: -1}":                                     "power.reserve: -1; want 0 or more",
+		"power: {watts: {busy: 3, idle: -1}}":                      "power.watts: idle: -1 is not within 0 … 1e+06 watts",
+		"power: {watts: {busy: .nan, idle: 1}}":                    "power.watts: busy: NaN is not within",
+		"power: {watts: {busy: .inf, idle: 1}}":                    "power.watts: busy: +Inf is not within",
+		"power: {types: [{nodes: n1, watts: {busy: 2, idle: 1}}]}": "power.watts: missing; power.types needs what nodes of no type draw",
+		"power: {watts: {busy: 2, idle: 1}, types: [{nodes: n1}]}": "power.types[0].watts: missing",
+		"power: {watts: {busy: 2, idle: 1}, types: [{nodes: n1, watts: {busy: 2, idle: 1}}, {nodes: n2, watts: {busy: -2}}]}":                                                                               "power.types[1].watts: busy: -2 is not within",
+		"power: {watts: {busy: 2, idle: 1}, types: [{watts: {busy: 2, idle: 1}}]}":                                                                                                                          "power.types[0]: nodes \"\" and feature \"\"; want one of them",
+		"power: {watts: {busy: 2, idle: 1}, types: [{nodes: n1, feature: gpu, watts: {busy: 2, idle: 1}}]}":                                                                                                 "power.types[0]: nodes \"n1\" and feature \"gpu\"; want one of them",
+		"power: {watts: {busy: 2, idle: 1}, types: [{nodes: 'n[1', watts: {busy: 2, idle: 1}}]}":                                                                                                            "power.types[0].nodes: ",
+		"power: {watts: {busy: 2, idle: 1}, types: [{nodes: 'n[1-60000]', watts: {busy: 2, idle: 1}}, {nodes: 'm[1-60000]', watts: {busy: 2, idle: 1}}, {nodes: 'o[1-60000]', watts: {busy: 2, idle: 1}}]}": "power.types: 180000 nodes are listed; want",
+		"power: {watts: {busy: 2, idle: 1}, types: [" + strings.Repeat("{feature: gpu, watts: {busy: 2, idle: 1}},", 101) + "]}":                                                                            "power.types: 101 types; want 100 or fewer",
+		"power: {watts: {busy: much}}":                                                      "power.watts",
+		"power: {watts: {busy: 9, idle: 5, off: 5}}":                                        "power.watts: idle (5) is not more than off (5)",
+		"power: {watts: {busy: 3, idle: 5, off: 1}}":                                        "power.watts: busy (3) is less than idle (5)",
+		"power: {watts: {busy: 300, idle: 101, off: 100, booting: 200}}":                    "power.watts: after a boot of an hour at 200 watts, a node would have to be off for 99h0m0s",
 		"mode: observe\npower: {mode: advise, watts: {busy: 300, idle: 100, booting: 200}}": "power.mode: \"advise\"; want off with mode: observe",
 		"strateggy: noX":                      "unknown keys: strateggy",
 		"log: {levle: x}\nfoo: 1":             "unknown keys: foo, log.levle",

@@ -1,9 +1,12 @@
 package config
 
 import (
+	"fmt"
+	"slices"
 	"time"
 
 	"github.com/evoslurm/evoslurm/adapter/internal/energy"
+	"github.com/evoslurm/evoslurm/slurmctl"
 )
 
 // PowerMode says what the sidecar does about idle nodes that nothing is planned on.
@@ -21,7 +24,48 @@ type Power struct {
 	Mode    PowerMode     `mapstructure:"mode"`
 	MaxWait time.Duration `mapstructure:"max_wait"` // how long jobs that nobody planned may wait for a boot, on average
 	Reserve int           `mapstructure:"reserve"`  // nodes of each partition that stay awake without a planned use, at least
-	Watts   Watts         `mapstructure:"watts"`
+	Watts   Watts         `mapstructure:"watts"`    // of nodes that are of no type
+	Types   []NodeType    `mapstructure:"types"`
+}
+
+// NodeType holds what the nodes of a list, or with a feature, draw.
+type NodeType struct {
+	Nodes   string `mapstructure:"nodes"` // such as gpu[1-8]; "": those with the feature
+	Feature string `mapstructure:"feature"`
+	Watts   Watts  `mapstructure:"watts"`
+}
+
+// mostTypes bounds the types of nodes.
+const mostTypes = 100
+
+// ByFeature reports whether what a node draws depends on its features.
+func (p Power) ByFeature() bool {
+	return slices.ContainsFunc(p.Types, func(t NodeType) bool { return t.Feature != "" })
+}
+
+// WattsOf returns a function that returns the watts of a node: of its first type, or those of nodes without one.
+func (p Power) WattsOf() func(node string, features []string) Watts {
+	listed := map[string]int{}
+	for i, t := range p.Types {
+		nodes, _ := slurmctl.ExpandNodes(t.Nodes) // Validate has read it
+		for _, node := range nodes {
+			if _, before := listed[node]; !before {
+				listed[node] = i
+			}
+		}
+	}
+	return func(node string, features []string) Watts {
+		by, is := listed[node]
+		if !is {
+			by = len(p.Types)
+		}
+		for i, t := range p.Types {
+			if i == by || t.Feature != "" && slices.Contains(features, t.Feature) {
+				return t.Watts
+			}
+		}
+		return p.Watts
+	}
 }
 
 // Watts holds how much a node draws in each state.
@@ -50,16 +94,41 @@ func (p Power) validate(check func(ok bool, key, format string, args ...any)) {
 	check(p.Mode == PowerOff || p.Mode == PowerAdvise || p.Mode == PowerAct, "power.mode", "%q; want off, advise, or act", p.Mode)
 	check(p.MaxWait >= 0, "power.max_wait", "%v; want 0s or more", p.MaxWait)
 	check(p.Reserve >= 0, "power.reserve", "%d; want 0 or more", p.Reserve)
-	w := p.Watts
-	err := w.Model().Validate()
-	check(err == nil, "power.watts", "%v", err)
-	if err != nil || !w.Known() {
-		check(err != nil || p.Mode == PowerOff, "power.watts", "missing; power.mode: %s needs what a node draws, such as {busy: 350, idle: 180, off: 10, booting: 250}", p.Mode)
+	if p.Watts.Known() {
+		p.Watts.validate("power.watts", check)
+	} else {
+		check(p.Mode == PowerOff, "power.watts", "missing; power.mode: %s needs what a node draws, such as {busy: 350, idle: 180, off: 10, booting: 250}", p.Mode)
+		check(len(p.Types) == 0, "power.watts", "missing; power.types needs what nodes of no type draw, such as {busy: 350, idle: 180, off: 10, booting: 250}")
+	}
+	p.validateTypes(check)
+}
+
+func (p Power) validateTypes(check func(ok bool, key, format string, args ...any)) {
+	check(len(p.Types) <= mostTypes, "power.types", "%d types; want %d or fewer", len(p.Types), mostTypes)
+	total := 0
+	for i, t := range p.Types[:min(len(p.Types), mostTypes)] {
+		key := fmt.Sprintf("power.types[%d]", i)
+		nodes, err := slurmctl.CountNodes(t.Nodes)
+		check(err == nil, key+".nodes", "%v", err)
+		total += nodes
+		check((nodes > 0) != (t.Feature != ""), key, "nodes %q and feature %q; want one of them", t.Nodes, t.Feature)
+		check(t.Watts.Known(), key+".watts", "missing; want what a node of this type draws, such as {busy: 350, idle: 180, off: 10, booting: 250}")
+		if t.Watts.Known() {
+			t.Watts.validate(key+".watts", check)
+		}
+	}
+	check(total <= slurmctl.MaxNodes, "power.types", "%d nodes are listed; want %d or fewer", total, slurmctl.MaxNodes)
+}
+
+// validate checks watts that are known.
+func (w Watts) validate(key string, check func(ok bool, key, format string, args ...any)) {
+	if err := w.Model().Validate(); err != nil {
+		check(false, key, "%v", err)
 		return
 	}
-	check(w.Idle > w.Off, "power.watts", "idle (%v) is not more than off (%v): a node that is off would save nothing", w.Idle, w.Off)
-	check(w.Busy >= w.Idle, "power.watts", "busy (%v) is less than idle (%v)", w.Busy, w.Idle)
+	check(w.Idle > w.Off, key, "idle (%v) is not more than off (%v): a node that is off would save nothing", w.Idle, w.Off)
+	check(w.Busy >= w.Idle, key, "busy (%v) is less than idle (%v)", w.Busy, w.Idle)
 	even, saves := w.Model().BreakEven(0, int64(time.Hour/time.Second))
-	check(!saves || even <= int64(longestBreakEven/time.Second), "power.watts",
+	check(!saves || even <= int64(longestBreakEven/time.Second), key,
 		"after a boot of an hour at %v watts, a node would have to be off for %v to save anything: idle (%v) and off (%v) are too close", w.Booting, time.Duration(even)*time.Second, w.Idle, w.Off)
 }

@@ -27,7 +27,7 @@ func advise(c *state.Core, s *state.Snapshot, v verdict) {
 		if _, still := v.naps[name]; !still {
 			delete(p.Naps, name)
 			p.Boots++
-			p.Joules -= bootCosts(c)
+			p.Joules -= bootCosts(c, name)
 		}
 	}
 	for _, name := range v.off {
@@ -78,7 +78,7 @@ func follow(c *state.Core, s *state.Snapshot, name string) {
 	case known && nap.IsOff && (power == slurmctl.PowerOn || power == slurmctl.PowerUp):
 		delete(p.Naps, name)
 		p.Boots++
-		p.Joules -= bootCosts(c)
+		p.Joules -= bootCosts(c, name)
 	case !known, late && (power == slurmctl.PowerOn || !s.Nodes[i].Usable()): // Slurm did not switch it off
 		delete(p.Naps, name)
 	}

@@ -6,7 +6,7 @@ import (
 
 	"github.com/evoslurm/evoslurm/adapter/api"
 	"github.com/evoslurm/evoslurm/adapter/internal/config"
-	"github.com/evoslurm/evoslurm/adapter/internal/energy"
+	"github.com/evoslurm/evoslurm/adapter/sidecar/core/slurm"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/state"
 	"github.com/evoslurm/evoslurm/planner"
 	"github.com/evoslurm/evoslurm/slurmctl"
@@ -21,16 +21,19 @@ const (
 	mostGroups = 100
 )
 
-// savedWatts returns how much less a node draws that is off.
-func savedWatts(c *state.Core) float64 {
-	w := c.Config.Power.Watts
-	return w.Idle - w.Off
+// savedWatts returns how much less the nodes draw that are off by plan.
+func savedWatts(c *state.Core) (all float64) {
+	for _, name := range state.SortedKeys(c.Power.ByPlan.Naps) { // sums of fractions depend on the order
+		w := slurm.WattsOf(c, name)
+		all += w.Idle - w.Off
+	}
+	return all
 }
 
 // bootCosts returns how many joules more than an idle node a node draws that comes up.
-func bootCosts(c *state.Core) float64 {
-	w := c.Config.Power.Watts.Model()
-	return (w[energy.Boot] - w[energy.Idle]) * c.Power.Saving.ResumeTimeout.Seconds()
+func bootCosts(c *state.Core, name string) float64 {
+	w := slurm.WattsOf(c, name)
+	return (w.Booting - w.Idle) * c.Power.Saving.ResumeTimeout.Seconds()
 }
 
 // count adds what was saved since the previous poll. A node that goes off saves nothing until then.
@@ -46,9 +49,10 @@ func count(c *state.Core, s *state.Snapshot) {
 	if took <= 0 || took > mostUncounted {
 		return
 	}
-	for _, nap := range p.Naps {
-		if s.Taken.Sub(nap.Since) >= c.Power.Saving.SuspendTimeout {
-			p.Joules += savedWatts(c) * took.Seconds()
+	for _, name := range state.SortedKeys(p.Naps) {
+		if s.Taken.Sub(p.Naps[name].Since) >= c.Power.Saving.SuspendTimeout {
+			w := slurm.WattsOf(c, name)
+			p.Joules += (w.Idle - w.Off) * took.Seconds()
 		}
 	}
 }
@@ -64,7 +68,7 @@ func tell(c *state.Core, s *state.Snapshot) {
 	if c.Config.Power.Mode == config.PowerAdvise {
 		text = "idle nodes could be off (power.mode: act)"
 	}
-	c.Log.WithField("nodes", len(p.Naps)).WithField("watts", savedWatts(c)*float64(len(p.Naps))).WithField("kwh", p.Joules/joulesPerKWh).
+	c.Log.WithField("nodes", len(p.Naps)).WithField("watts", savedWatts(c)).WithField("kwh", p.Joules/joulesPerKWh).
 		WithField("since", state.ClockText(c, p.From)).Info(text)
 }
 
@@ -91,7 +95,7 @@ func Summary(c *state.Core) *api.PowerSummary {
 	if c.Config.Power.Mode == config.PowerOff {
 		return nil
 	}
-	return &api.PowerSummary{Mode: string(c.Config.Power.Mode), Nodes: len(p.Naps), Saves: savedWatts(c) * float64(len(p.Naps)), KWh: p.Joules / joulesPerKWh, Boots: p.Boots}
+	return &api.PowerSummary{Mode: string(c.Config.Power.Mode), Nodes: len(p.Naps), Saves: savedWatts(c), KWh: p.Joules / joulesPerKWh, Boots: p.Boots}
 }
 
 // Show returns what is off by plan, or would be, and the figures.
@@ -99,7 +103,7 @@ func Show(c *state.Core) api.Power {
 	p, w := &c.Power.ByPlan, c.Config.Power.Watts
 	a := api.Power{Mode: string(c.Config.Power.Mode), Why: p.Why, Watts: api.Watts{Busy: w.Busy, Idle: w.Idle, Off: w.Off, Booting: w.Booting},
 		Boot: c.Power.Up().Seconds(), Shutdown: c.Power.Down().Seconds(), BreakEven: BreakEven(c).Seconds(), Reserve: []api.PowerReserve{},
-		Nodes: len(p.Naps), Saves: savedWatts(c) * float64(len(p.Naps)), KWh: p.Joules / joulesPerKWh, Boots: p.Boots, Since: c.Wall(p.From), Naps: []api.PowerNap{}}
+		Nodes: len(p.Naps), Saves: savedWatts(c), KWh: p.Joules / joulesPerKWh, Boots: p.Boots, Since: c.Wall(p.From), Naps: []api.PowerNap{}}
 	if s := c.Snapshot; s != nil {
 		for i := range s.Nodes {
 			*stateOf(&a.States, &s.Nodes[i], s.InUse[s.Nodes[i].Name])++

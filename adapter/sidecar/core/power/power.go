@@ -72,10 +72,17 @@ const denied = "Slurm denies the sidecar to switch nodes: run it as root, SlurmU
 // settling is how long after its start the sidecar switches no node off.
 const settling = time.Minute
 
-// BreakEven returns how long a node must be off, beyond its shutdown and boot, to save power.
+// BreakEven returns how long a node of any type must be off, beyond its shutdown and boot, to save power.
 func BreakEven(c *state.Core) time.Duration {
-	seconds, _ := c.Config.Power.Watts.Model().BreakEven(int64(c.Power.Down()/time.Second), int64(c.Power.Up()/time.Second))
-	return time.Duration(seconds) * time.Second
+	of := func(w config.Watts) int64 {
+		seconds, _ := w.Model().BreakEven(int64(c.Power.Down()/time.Second), int64(c.Power.Up()/time.Second))
+		return seconds
+	}
+	most := of(c.Config.Power.Watts)
+	for _, t := range c.Config.Power.Types {
+		most = max(most, of(t.Watts))
+	}
+	return time.Duration(most) * time.Second
 }
 
 // gap returns how far away the first use of a node must be for the node to go off.

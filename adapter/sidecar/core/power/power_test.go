@@ -338,3 +338,27 @@ func TestFirstUse(t *testing.T) {
 		t.Errorf("%v", got)
 	}
 }
+
+// TestFiguresByType: n2 has a GPU, with which an idle node draws 500 W more and a boot 1,000 W more, so that it must be off for
+// longer. What is off saves by its type.
+func TestFiguresByType(t *testing.T) {
+	b := saving(t, 3, config.PowerAdvise)
+	plain := BreakEven(b.Core)
+	b.Seen.Nodes[1].Features = []string{"ib", "gpu"}
+	b.Config.Power.Types = []config.NodeType{{Feature: "gpu", Watts: config.Watts{Busy: 2000, Idle: 610, Off: 10, Booting: 2110}}}
+	if even := BreakEven(b.Core); even <= plain || even != 175*time.Second {
+		t.Errorf("break-even time %v, want 175s and more than %v", even, plain)
+	}
+	commands(b)
+	if got := Show(b.Core).Saves; got != 100+600+100 {
+		t.Errorf("saves %v W, want 800", got)
+	}
+	planned(b, 0, "n2")
+	b.Now = b.Now.Add(state.PowerCycle)
+	b.Seen.Taken = b.Now
+	before := b.Power.ByPlan.Joules
+	commands(b)
+	if got := b.Power.ByPlan.Joules - before; got != -1500*b.Power.Saving.ResumeTimeout.Seconds() {
+		t.Errorf("a boot of n2 costs %v J", got)
+	}
+}

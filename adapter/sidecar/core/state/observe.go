@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/evoslurm/evoslurm/adapter/internal/config"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/msg"
 	"github.com/evoslurm/evoslurm/planner"
 	"github.com/evoslurm/evoslurm/slurmctl"
@@ -38,6 +39,7 @@ type Derived struct {
 	Switches     *planner.Switches    `codec:"-"` // of all nodes, see slurm.SwitchesOf
 	Eligibles    map[Wish]Eligibility `codec:"-"`
 	LicensesUsed map[string]int       `codec:"-"` // see slurm.LicensesInUse
+	Watts        []config.Watts       `codec:"-"` // per node, see slurm.WattsOf
 }
 
 // Has reports whether Slurm has a node of that name.
