@@ -19,6 +19,13 @@ type Report struct {
 	More   int           `json:"more,omitempty"`   // further rows, which are only in Total
 	Total  ReportRow     `json:"total"`            // of all rows
 	Causes []ReportCause `json:"causes,omitempty"` // why promises were late or broken, most frequent first
+	Idle   *ReportIdle   `json:"idle,omitempty"`   // all nodes without a job; not in a report on a user's own jobs
+}
+
+// ReportIdle sums up nodes that were awake without a job, held or not.
+type ReportIdle struct {
+	NodeHours float64 `json:"node_hours"`
+	KWh       float64 `json:"kwh,omitempty"` // that they drew, by the configured watts
 }
 
 // ReportRow holds the figures of a group. Sums are in node-hours.
@@ -33,7 +40,9 @@ type ReportRow struct {
 	Held      float64        `json:"held_node_hours"`      // by reservations, idle or not
 	HeldIdle  float64        `json:"held_idle_node_hours"` // of idle nodes that a waiting job could have used
 	Promises  ReportPromises `json:"promises"`
-	Delayed   ReportDelayed  `json:"stock_jobs_delayed"` // stock jobs of the group itself
+
+	HeldIdleKWh float64       `json:"held_idle_kwh,omitempty"` // that nodes drew which were held idle, by the mean of the configured watts
+	Delayed     ReportDelayed `json:"stock_jobs_delayed"`      // stock jobs of the group itself
 }
 
 // ReportPromises counts promises of growths by outcome.
@@ -80,7 +89,7 @@ const (
 )
 
 // Empty reports whether nothing was recorded in the period.
-func (r Report) Empty() bool { return r.Total == ReportRow{} }
+func (r Report) Empty() bool { return r.Total == ReportRow{} && r.Idle == nil }
 
 // parseReportQuery reads what values writes.
 func parseReportQuery(v url.Values) (q ReportQuery, err error) {

@@ -114,6 +114,7 @@ var figures = []figure{
 	{"DELAYED", "stock_jobs_delayed", func(r api.ReportRow) float64 { return float64(r.Delayed.Jobs) }, 0},
 	{"", "stock_jobs_delayed_seconds", func(r api.ReportRow) float64 { return float64(r.Delayed.Seconds) }, 0},
 	{"", "stock_jobs_delayed_seconds_most", func(r api.ReportRow) float64 { return float64(r.Delayed.Most) }, 0},
+	{"", "held_idle_kwh", func(r api.ReportRow) float64 { return r.HeldIdleKWh }, 1},
 }
 
 // writeReport writes a report in a format.
@@ -168,6 +169,13 @@ func remarks(r api.Report) string {
 	var b strings.Builder
 	if r.More > 0 {
 		fmt.Fprintf(&b, "%d more rows are only in the total.\n", r.More)
+	}
+	if r.Idle != nil {
+		fmt.Fprintf(&b, "Idle nodes: %.1f node-hours", r.Idle.NodeHours)
+		if r.Idle.KWh > 0 {
+			fmt.Fprintf(&b, ", %.2f kWh; held ones drew %.2f kWh", r.Idle.KWh, r.Total.HeldIdleKWh)
+		}
+		b.WriteString(".\n")
 	}
 	p, d := r.Total.Promises, r.Total.Delayed
 	if p.NotReached > 0 {

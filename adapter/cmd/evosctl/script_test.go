@@ -222,8 +222,9 @@ func (b *scripted) Report(_ context.Context, q api.ReportQuery) (api.Report, err
 	if q.Start.Year() < 2026 {
 		return r, nil
 	}
-	r.Total = api.ReportRow{Jobs: 3, Requested: 10, Planned: 11.5, Allocated: 12.25, Wasted: 1.5, Lent: .75, Held: 5, HeldIdle: 2.333,
+	r.Total = api.ReportRow{Jobs: 3, Requested: 10, Planned: 11.5, Allocated: 12.25, Wasted: 1.5, Lent: .75, Held: 5, HeldIdle: 2.333, HeldIdleKWh: .42,
 		Promises: api.ReportPromises{Made: 10, Kept: 6, Late: 2, Broken: 1, NotReached: 1, Average: 30, Latest: 45}, Delayed: api.ReportDelayed{Jobs: 2, Seconds: 600, Most: 540}}
+	r.Idle = &api.ReportIdle{NodeHours: 800.04, KWh: 144.5}
 	r.Causes = []api.ReportCause{{Outcome: "late", Cause: "node failed", Promises: 2}}
 	if q.By != "" {
 		row := r.Total

@@ -65,6 +65,7 @@ type Controller struct {
 	ships   ships
 	host    string
 	reports reports
+	idle    idleTime
 
 	Metrics *metrics.Metrics
 	Service *systemd.Service // set before Run

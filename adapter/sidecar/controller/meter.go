@@ -25,6 +25,7 @@ func (c *Controller) meterCycle() {
 		c.Metrics.Cycle(c.laps.seconds)
 	}
 	c.Metrics.Holding(c.view.Load().IdleNodes, time.Now())
+	c.countIdle(time.Now())
 }
 
 // sight returns the published state, for a scrape.

@@ -35,10 +35,30 @@ func (c *Controller) Report(ctx context.Context, q api.ReportQuery) (api.Report,
 		return api.Report{}, err
 	}
 	defer done()
-	return reportOf(ctx, c.store, q, time.Now())
+	return reportOf(ctx, c.store, q, c.view.Load().Idle.Mean, time.Now())
 }
 
-func reportOf(ctx context.Context, st *store.Store, q api.ReportQuery, now time.Time) (api.Report, error) {
+// reportOf makes a report; an idle node draws that many watts.
+func reportOf(ctx context.Context, st *store.Store, q api.ReportQuery, watts float64, now time.Time) (api.Report, error) {
+	r, err := costsOf(ctx, st, q, now)
+	if err != nil {
+		return r, err
+	}
+	r.Total.HeldIdleKWh = r.Total.HeldIdle * watts / 1000
+	for i := range r.Rows {
+		r.Rows[i].HeldIdleKWh = r.Rows[i].HeldIdle * watts / 1000
+	}
+	if q.Owner != nil { // Slurm may hide other users' nodes
+		return r, nil
+	}
+	idle, err := st.Idle(ctx, q.Start, q.End, now)
+	if idle.Seconds > 0 {
+		r.Idle = &api.ReportIdle{NodeHours: idle.Seconds / 3600, KWh: idle.Joules / 3.6e6}
+	}
+	return r, err
+}
+
+func costsOf(ctx context.Context, st *store.Store, q api.ReportQuery, now time.Time) (api.Report, error) {
 	r := api.Report{Start: q.Start, End: q.End, By: q.By, Rows: []api.ReportRow{}}
 	of := store.CostQuery{From: q.Start, To: q.End, Now: now, Owner: q.Owner, Limit: 1}
 	total, _, err := st.Costs(ctx, of)

@@ -23,18 +23,26 @@ func TestReportByDay(t *testing.T) {
 	made := time.Date(2026, 11, 20, 23, 30, 0, 0, time.Local)
 	h := row.Hold{ID: 1, Job: job.ID, Name: "evo_7_2_1", Made: made, Counted: made.Add(time.Hour), Held: 3600_000 * 6, Idle: 3600_000 * 4}
 	must.OK(t, st.SaveHold(ctx, h))
+	must.OK(t, st.AddIdle(ctx, made, store.Idle{Seconds: 7200, Joules: 3.6e6}))
 	q := api.ReportQuery{Start: made.AddDate(0, 0, -1), End: made.Add(2 * time.Hour), By: "day"}
-	r, err := reportOf(ctx, st, q, made.Add(2*time.Hour))
+	r, err := reportOf(ctx, st, q, 500, made.Add(2*time.Hour))
 	if err != nil || len(r.Rows) != 3 || r.Total.Held != 6 || r.Total.HeldIdle != 4 {
 		t.Fatalf("%+v, %v", r, err)
 	}
-	for i, want := range []api.ReportRow{{Name: "2026-11-19"}, {Name: "2026-11-20", Held: 3, HeldIdle: 2}, {Name: "2026-11-21", Held: 3, HeldIdle: 2}} {
+	for i, want := range []api.ReportRow{{Name: "2026-11-19"}, {Name: "2026-11-20", Held: 3, HeldIdle: 2, HeldIdleKWh: 1}, {Name: "2026-11-21", Held: 3, HeldIdle: 2, HeldIdleKWh: 1}} {
 		if r.Rows[i] != want {
 			t.Errorf("%+v, want %+v", r.Rows[i], want)
 		}
 	}
-	q.By = "user"
-	if r, err := reportOf(ctx, st, q, made); err != nil || len(r.Rows) != 1 || r.Rows[0].Name != "ann" || r.More != 0 || r.Rows[0].HeldIdle != 4 {
+	if r.Total.HeldIdleKWh != 2 || r.Idle == nil || *r.Idle != (api.ReportIdle{NodeHours: 2, KWh: 1}) {
+		t.Errorf("held idle: %v kWh, idle: %+v", r.Total.HeldIdleKWh, r.Idle)
+	}
+	q.Owner = new(uint32)
+	if r, err := reportOf(ctx, st, q, 500, made.Add(2*time.Hour)); err != nil || r.Idle != nil {
+		t.Errorf("a user's own report has idle nodes: %+v, %v", r.Idle, err)
+	}
+	q.Owner, q.By = nil, "user"
+	if r, err := reportOf(ctx, st, q, 0, made); err != nil || len(r.Rows) != 1 || r.Rows[0].Name != "ann" || r.More != 0 || r.Rows[0].HeldIdle != 4 {
 		t.Errorf("%+v, %v", r, err)
 	}
 }

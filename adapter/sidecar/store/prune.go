@@ -30,6 +30,7 @@ var byAge = []prunable{
 	{"intents", "id", `settled > 0 AND at < ?`, time.Microsecond},
 	{"holds", "id", `ended > 0 AND ended < ?`, time.Second},
 	{"hold_hours", "hour, job", `hour < ?`, time.Second},
+	{"idle_hours", "hour", `hour < ?`, time.Second},
 	{"promises", "job, step", `outcome <> '' AND decided < ?`, time.Millisecond},
 	{"delays", "slurm_id, submitted", `since < ?`, time.Second},
 }

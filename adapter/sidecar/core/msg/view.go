@@ -26,6 +26,14 @@ type View struct {
 	HeldNodes int           // nodes in these holds
 	Skew      time.Duration // lead of Slurm's clock over the core's
 	IdleNodes int           // nodes of these that are idle and kept from waiting jobs
+	Idle      Idle
+}
+
+// Idle holds the nodes that are awake without a job.
+type Idle struct {
+	Nodes int
+	Watts float64 // that they draw, by the configuration
+	Mean  float64 // watts of an idle node, averaged over all nodes of the site
 }
 
 // Private holds what Slurm's PrivateData hides from users who are not operators, besides jobs.

@@ -40,6 +40,7 @@ type Derived struct {
 	Eligibles    map[Wish]Eligibility `codec:"-"`
 	LicensesUsed map[string]int       `codec:"-"` // see slurm.LicensesInUse
 	Watts        []config.Watts       `codec:"-"` // per node, see slurm.WattsOf
+	Idle         *msg.Idle            `codec:"-"` // see slurm.IdleOf
 }
 
 // Has reports whether Slurm has a node of that name.

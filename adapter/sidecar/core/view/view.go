@@ -59,7 +59,7 @@ func ViewOf(c *state.Core) *msg.View {
 	if c.Snapshot != nil {
 		v.Holds, v.HeldNodes = countHolds(c)
 		v.Seen = len(c.Snapshot.Jobs)
-		v.IdleNodes = c.Prices.Nodes
+		v.IdleNodes, v.Idle = c.Prices.Nodes, slurm.IdleOf(c)
 	}
 	for _, j := range slices.Concat(c.Ended, c.Active) {
 		v.Owners[j.SlurmID], v.Base[j.SlurmID] = j.UID, j.SlurmID
