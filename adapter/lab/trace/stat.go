@@ -33,6 +33,8 @@ type Stat struct {
 	Accuracy     Spread `json:"accuracy"` // run time of the limit
 	OverLimit    int    `json:"over_limit"`
 
+	KWh *float64 `json:"kwh,omitempty"` // of jobs with energy, in a trace that has it
+
 	Groups []Group `json:"groups,omitempty"`
 }
 
@@ -82,6 +84,9 @@ func NewCounter(h *Header, by string) *Counter {
 	c := &Counter{header: h, by: by, zone: time.UTC, first: math.Inf(1), last: math.Inf(-1), end: math.Inf(-1), previous: -1,
 		users: make(map[int64]bool), groups: make(map[int64]*Group)}
 	c.stat.Kinds = make(map[string]int)
+	if h.HasEnergy() {
+		c.stat.KWh = new(float64)
+	}
 	if zone, err := time.LoadLocation(h.Zone); err == nil && h.Zone != "" {
 		c.zone = zone
 	}
@@ -124,6 +129,9 @@ func (c *Counter) Add(j Job) {
 	}
 	if j.User >= 0 {
 		c.users[j.User] = true
+	}
+	if joules := j.joules(); c.stat.KWh != nil && joules >= 0 {
+		*c.stat.KWh += joules / 3.6e6
 	}
 	c.group(&j, area)
 }
