@@ -32,7 +32,7 @@ const bestEffortTurn = 10 * time.Minute
 // parked lists the best-effort jobs that wait for nodes.
 func parked(c *state.Core) (all []*state.Job) {
 	for j := range plan.Each(c, c.Active) {
-		if waits(j) && !j.Busy {
+		if waits(j) {
 			all = append(all, j)
 		}
 	}

@@ -75,6 +75,12 @@ func TestParked(t *testing.T) {
 			b.StockRuns(9, "n[3-4]", time.Hour)
 			comes(b, 70+97)
 		}, "n[1-2]"},
+		"one of its plan is promised as its hold changes": {func(b *statetest.Bench, j *state.Job) {
+			j.Busy = true
+			b.Plans(j, "0-3600 n[1-2]")
+			b.StockRuns(9, "n[3-4]", time.Hour)
+			comes(b, 96)
+		}, waits},
 		"nodes that come up are wanted by a stock job": {func(b *statetest.Bench, j *state.Job) {
 			asleep(b, 1, 2, 3)
 			b.Plans(j, "70-3670 n[1,4]")
