@@ -76,6 +76,7 @@ type Member struct {
 	hello   bool
 	until   time.Time // by when the node has to be left; zero: unknown
 	leaving bool
+	ending  bool // Slurm ends it
 	gone    bool
 	runs    map[int]string // by task
 }
@@ -120,6 +121,9 @@ func (m *Member) heard(line []byte) {
 		m.hello = true
 		m.pipe.send(toWorker{Setup: &l.Setup})
 		l.count()
+	case w.Ending:
+		m.ending = true
+		l.count()
 	case w.Ended != nil && m.runs[w.Ended.Task] == w.Ended.Run && w.Ended.Run != "":
 		delete(m.runs, w.Ended.Task)
 		l.ended(*w.Ended)
@@ -136,6 +140,9 @@ func (m *Member) Drain(limit time.Duration) {
 	m.pipe.send(toWorker{Drain: &s})
 	m.leader.count()
 }
+
+// takes reports whether the worker takes tasks.
+func (m *Member) takes() bool { return m.hello && !m.leaving && !m.ending }
 
 // Leave removes a worker that has ended. What it ran runs again.
 func (m *Member) Leave() {
@@ -256,7 +263,7 @@ func reason(status, signal int, why string) string {
 func (l *Leader) count() {
 	slots := 0
 	for _, m := range l.members {
-		if m.hello && !m.leaving {
+		if m.takes() {
 			slots += m.slots
 		}
 	}
@@ -271,7 +278,7 @@ func (l *Leader) lease() {
 		return
 	}
 	for _, m := range l.members {
-		for m.hello && !m.leaving && len(m.runs) < m.slots && len(l.owed) < mostOwed && fits(time.Now(), m.until, l.need()) {
+		for m.takes() && len(m.runs) < m.slots && len(l.owed) < mostOwed && fits(time.Now(), m.until, l.need()) {
 			i, ok := l.state.Peek()
 			if !ok {
 				return

@@ -81,6 +81,27 @@ func (n *node) end(id int, e over) {
 	n.tell(fromWorker{Ended: &e})
 }
 
+// A worker that Slurm ends takes no more tasks, although it has room.
+func TestEnding(t *testing.T) {
+	l, _ := lead(t, filepath.Join(t.TempDir(), "bag"), 3, Options{Setup: Setup{Keep: Keeping{Kind: KeepDemand}}})
+	a := join(l, "n1", 1)
+	eventually(t, "one runs", func() bool { return slices.Equal(a.has(), []int{1}) })
+	a.tell(fromWorker{Ending: true})
+	a.end(1, over{Asked: true, Status: SavedStatus, Saved: true})
+	b := join(l, "n2", 3)
+	eventually(t, "the others run", func() bool { return slices.Equal(b.has(), []int{1, 2, 3}) })
+	if all := a.has(); len(all) != 0 {
+		t.Errorf("the first worker runs %v", all)
+	}
+	a.Leave()
+	for id := 1; id <= 3; id++ {
+		b.end(id, over{})
+	}
+	if m, err := l.Close(); err != nil || m.Done != 3 || m.Slots != 3 {
+		t.Errorf("%+v, %v", m, err)
+	}
+}
+
 func join(l *Leader, name string, slots int) *node {
 	n := &node{}
 	n.split.do = n.heard

@@ -20,8 +20,9 @@ type toWorker struct {
 
 // fromWorker is a line that a worker writes to the leader.
 type fromWorker struct {
-	Hello bool  `json:"hello,omitempty"`
-	Ended *over `json:"ended,omitempty"`
+	Hello  bool  `json:"hello,omitempty"`
+	Ending bool  `json:"ending,omitempty"` // Slurm ends the worker
+	Ended  *over `json:"ended,omitempty"`
 }
 
 // Setup says how workers run tasks.

@@ -23,6 +23,9 @@ const (
 	tooFull   = 1 << 20          // free bytes of a disk with which a failed task is not to blame
 )
 
+// doubt is how long after a task's failure it is reported: Slurm may be ending the whole step.
+var doubt = time.Second
+
 // worker runs tasks on a node.
 type worker struct {
 	Setup
@@ -32,6 +35,9 @@ type worker struct {
 	runs  map[*taskRun]bool
 	idle  chan struct{} // one has ended
 	leave *time.Time    // when the node is given back
+
+	ending context.Context // done once Slurm ends the step
+	end    context.CancelFunc
 }
 
 // taskRun is a run of a task.
@@ -49,6 +55,8 @@ type taskRun struct {
 // have ended. A signal says that Slurm ends the step.
 func Work(in io.Reader, out, errs io.Writer, signals <-chan os.Signal) {
 	w := &worker{out: out, errs: errs, runs: map[*taskRun]bool{}, idle: make(chan struct{}, 1)}
+	w.ending, w.end = context.WithCancel(context.Background())
+	defer w.end()
 	w.tell(fromWorker{Hello: true})
 	orders := make(chan toWorker)
 	go func() {
@@ -72,6 +80,8 @@ func Work(in io.Reader, out, errs io.Writer, signals <-chan os.Signal) {
 			}
 			w.obey(m)
 		case <-signals:
+			w.end()
+			w.tell(fromWorker{Ending: true})
 			w.drain(killWait)
 		case <-w.idle:
 		}
@@ -146,7 +156,11 @@ func (w *worker) run(o order) {
 	go func() {
 		err := r.cmd.Wait()
 		close(r.ended)
-		e := w.end(r, err, time.Since(begun))
+		took := time.Since(begun)
+		if err != nil {
+			w.doubt(r)
+		}
+		e := w.over(r, err, took)
 		w.tell(fromWorker{Ended: &e})
 		w.mu.Lock()
 		delete(w.runs, r)
@@ -187,8 +201,23 @@ func (w *worker) start(r *taskRun) error {
 	return r.cmd.Start()
 }
 
-// end says how a run has ended.
-func (w *worker) end(r *taskRun, err error, took time.Duration) over {
+// doubt waits after a failure: when Slurm ends a step, it signals all processes, and a task may end before the worker knows.
+func (w *worker) doubt(r *taskRun) {
+	r.mu.Lock()
+	asked := !r.asked.IsZero()
+	r.mu.Unlock()
+	if asked {
+		return
+	}
+	select {
+	case <-w.ending.Done():
+		r.ask()
+	case <-time.After(doubt):
+	}
+}
+
+// over says how a run has ended.
+func (w *worker) over(r *taskRun, err error, took time.Duration) over {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	e := over{Task: r.Task, Run: r.Run, Seconds: took.Seconds(), Asked: !r.asked.IsZero()}

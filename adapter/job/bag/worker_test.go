@@ -2,6 +2,7 @@ package bag
 
 import (
 	"bufio"
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -41,6 +42,14 @@ func works(t *testing.T, s Setup) (dir string, tell func(toWorker), ended func()
 		}
 		return m
 	}
+	ended = func() over {
+		t.Helper()
+		m := next()
+		for m.Ending {
+			m = next()
+		}
+		return *m.Ended
+	}
 	if !next().Hello {
 		t.Fatal("no hello")
 	}
@@ -50,7 +59,7 @@ func works(t *testing.T, s Setup) (dir string, tell func(toWorker), ended func()
 	}
 	t.Cleanup(func() { to.Close() })
 	tell(toWorker{Setup: &s})
-	return s.Dir, tell, func() over { t.Helper(); return *next().Ended }, signals, exited
+	return s.Dir, tell, ended, signals, exited
 }
 
 func drainIn(limit time.Duration) toWorker {
@@ -168,6 +177,36 @@ func TestWorkerRestarts(t *testing.T) {
 				t.Errorf("%q, %v", text, err)
 			}
 		})
+	}
+}
+
+// A task that Slurm's signal ends before its worker has failed no more than others whose node goes.
+func TestWorkerDoubts(t *testing.T) {
+	doubt = time.Hour
+	t.Cleanup(func() { doubt = time.Second })
+	for name, command := range map[string]string{"killed": "kill -TERM $$", "99": "exit 99"} {
+		file := filepath.Join(t.TempDir(), "runs")
+		_, tell, ended, signals, exited := works(t, Setup{Command: sh(">" + file + "; " + command), Keep: Keeping{Kind: KeepNone}})
+		tell(toWorker{Run: &order{ID: 1, Run: "1-1", Text: []byte("t")}})
+		eventually(t, "it runs", func() bool { _, err := os.Stat(file); return err == nil })
+		signals <- syscall.SIGTERM
+		if e := ended(); !e.Asked {
+			t.Errorf("%s: %+v", name, e)
+		}
+		<-exited
+	}
+}
+
+// A worker that Slurm ends tells the leader at once.
+func TestWorkerTellsItsEnd(t *testing.T) {
+	in, to := io.Pipe()
+	defer to.Close()
+	signals := make(chan os.Signal, 1)
+	signals <- syscall.SIGTERM
+	var out bytes.Buffer
+	Work(in, &out, os.Stderr, signals)
+	if out.String() != `{"hello":true}`+"\n"+`{"ending":true}`+"\n" {
+		t.Errorf("it wrote %q", out.String())
 	}
 }
 
