@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -46,6 +47,7 @@ func TestExamples(t *testing.T) {
 	s.examples([]example{
 		{folder: "bag", profile: lending, variables: "TASKS=200,DRAIN=20s", check: bagged},
 		{folder: "checkpoint", profile: resizes + "5s", variables: "ITERATIONS=200", check: (*site).solved},
+		{folder: "checkpoint", script: "demand.sh", variables: "ITERATIONS=100000", drives: []string{"merge"}, check: (*site).swung},
 		{folder: "dask", profile: resizes + "5m", variables: "TASKS=60,DRAIN=20s", drives: []string{"companion"}, check: counted(60, `\d`)},
 	})
 	s.stop(syscall.SIGTERM)
@@ -160,6 +162,24 @@ func counted(n int, nodes string) func(*site, exampleRun, []string) {
 		s.t.Helper()
 		if !slices.ContainsFunc(out, want.MatchString) {
 			s.t.Errorf("%s: no line is %s", run, want)
+		}
+	}
+}
+
+// swung wants what each pendulum has without resizing.
+func (s *site) swung(run exampleRun, out []string) {
+	s.t.Helper()
+	if !slices.Contains(out, "24 tasks: 24 done, 0 running, 0 waiting, 0 failed") {
+		s.t.Errorf("%s printed\n%s", run, strings.Join(out, "\n"))
+	}
+	for _, body := range []int{0, 11, 23} {
+		cmd := exec.Command("python3", s.Dir+"/out/checkpoint/pendulum.py", strconv.Itoa(body), "100000")
+		cmd.Env = append(os.Environ(), "EVO_CHECKPOINT=", "EVO_RESTART=")
+		alone, err := cmd.Output()
+		s.must(err)
+		want, _, _ := strings.Cut(string(alone), " in 1 runs")
+		if !slices.ContainsFunc(out, func(line string) bool { return strings.HasPrefix(line, want+" in ") }) {
+			s.t.Errorf("%s: no line begins with %q", run, want)
 		}
 	}
 }
