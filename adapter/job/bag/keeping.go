@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -99,7 +100,7 @@ func (s Setup) environ(o order) []string {
 	return env
 }
 
-// kept reports whether a task has left a checkpoint. An empty folder was made for it.
+// kept reports whether a task has left a checkpoint. A folder was made for it, in which a launcher may have hidden files.
 func (s Setup) kept(id int) bool {
 	info, err := os.Lstat(s.saved(id))
 	if err != nil || !info.IsDir() {
@@ -110,8 +111,8 @@ func (s Setup) kept(id int) bool {
 		return false
 	}
 	defer f.Close()
-	names, _ := f.Readdirnames(1)
-	return len(names) > 0
+	names, _ := f.Readdirnames(100)
+	return slices.ContainsFunc(names, func(name string) bool { return name[0] != '.' })
 }
 
 // partSuffix marks the output of a task before its checkpoint.

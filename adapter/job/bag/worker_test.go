@@ -210,6 +210,24 @@ func TestWorkerTellsItsEnd(t *testing.T) {
 	}
 }
 
+// A checkpoint is a file, or a folder that has more than what its launcher hides there.
+func TestKept(t *testing.T) {
+	s := Setup{Dir: t.TempDir()}
+	for _, dir := range []string{"2", "3", "4"} {
+		if err := os.MkdirAll(filepath.Join(s.Dir, savedFolder, dir), 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, file := range []string{"1", "3/.port", "4/.port", "4/ckpt_sh_1.dmtcp"} {
+		write(t, filepath.Join(s.Dir, savedFolder, file), "")
+	}
+	for id, want := range []bool{false, true, false, false, true} {
+		if got := s.kept(id); got != want {
+			t.Errorf("checkpoint %d: %v", id, got)
+		}
+	}
+}
+
 // A worker without its leader ends, with its tasks; so does one that Slurm signals.
 func TestWorkerEnds(t *testing.T) {
 	dir := t.TempDir()

@@ -381,8 +381,8 @@ func dmtcp(k bag.Keeping) (bag.Keeping, error) {
 		}
 	}
 	k.Folder = true
-	k.Launch = []string{"dmtcp_launch", "--quiet", "--new-coordinator", "--coord-port", "0", "--port-file", "{dir}/port", "--ckptdir", "{dir}", "--no-gzip"}
-	k.Command = []string{"sh", "-c", `dmtcp_command --quiet --coord-port "$(cat "$1/port")" --bcheckpoint`, "sh", "{dir}"}
-	k.Restart = []string{"sh", "-c", `cd "$1" && exec dmtcp_restart --quiet --new-coordinator --coord-port 0 --port-file port --ckptdir . ckpt_*.dmtcp`, "sh", "{dir}"}
+	k.Launch = []string{"dmtcp_launch", "--quiet", "--new-coordinator", "--coord-port", "0", "--port-file", "{dir}/.port", "--ckptdir", "{dir}", "--no-gzip"}
+	k.Command = []string{"sh", "-c", `dmtcp_command --quiet --coord-port "$(cat "$1/.port")" --bcheckpoint`, "sh", "{dir}"}
+	k.Restart = []string{"sh", "-c", `cd "$1" && exec dmtcp_restart --quiet --new-coordinator --coord-port 0 --port-file .port --ckptdir . ckpt_*.dmtcp`, "sh", "{dir}"}
 	return k, nil
 }

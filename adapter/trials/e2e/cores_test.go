@@ -20,16 +20,17 @@ evosrun --cores=1 sh -c 'echo "second $(eval $CPUS)"; until [ -e $TRACE.folded ]
 echo "the second ended with $?"
 wait $!
 echo "the first ended with $?"
+[ ! -e evobag-$SLURM_JOB_ID ] || cat evobag-$SLURM_JOB_ID/out/1
 for i in {1..50}; do left=$(ls /tmp/evoslurm-$UID | grep cores-$SLURM_JOB_ID-) || break; sleep 0.1; done; echo "left $left"
 `
 
-// TestCores checks on a real Slurm that two evosruns share a node's cores, that the one left gets all back, and
-// that no file stays.
+// TestCores checks on a real Slurm that two evosruns share a node's cores, also if one works off a bag of tasks, that the one left
+// gets all back, and that no file stays.
 func TestCores(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, slurmtest.Options{Accounting: true, PermitJobExpansion: true}, nil)
 	file := s.script("cores.sh", sharesCores)
-	for _, options := range []string{"--export=ALL", "--export=ALL,FOLLOW=--follow"} {
+	for _, options := range []string{"--export=ALL", "--export=ALL,FOLLOW=--follow", "--export=ALL,FOLLOW=--tasks=1-1"} {
 		out := messages(s.output(s.submit("--profile=1@2m", options, file)))
 		said := map[string]string{}
 		for _, line := range out {
