@@ -373,16 +373,20 @@ func parseKind(value string) (string, time.Duration, error) {
 	return kind, period, nil
 }
 
+// dmtcpCheckpoint makes a checkpoint in place of the one before: dmtcp_restart would go on with the processes of both.
+const dmtcpCheckpoint = `cd "$1" && rm -rf .old && mkdir .old && for f in ckpt_*; do [ ! -e "$f" ] || mv "$f" .old; done
+if dmtcp_command --coord-port "$(cat .port)" --bcheckpoint; then rm -rf .old; else rm -rf ckpt_*; mv .old/* . 2>/dev/null; exit 1; fi`
+
 // dmtcp sets checkpoints by DMTCP: each task has a coordinator of its own, which the port in the checkpoint's folder names.
 func dmtcp(k bag.Keeping) (bag.Keeping, error) {
 	for _, name := range []string{"dmtcp_launch", "dmtcp_command", "dmtcp_restart"} {
 		if _, err := exec.LookPath(name); err != nil {
-			return k, fmt.Errorf("--checkpoint=dmtcp: %w: install the package dmtcp, here and on the nodes", err)
+			return k, fmt.Errorf("--checkpoint=dmtcp: %w: install DMTCP, here and on the nodes", err)
 		}
 	}
 	k.Folder = true
 	k.Launch = []string{"dmtcp_launch", "--quiet", "--new-coordinator", "--coord-port", "0", "--port-file", "{dir}/.port", "--ckptdir", "{dir}", "--no-gzip"}
-	k.Command = []string{"sh", "-c", `dmtcp_command --quiet --coord-port "$(cat "$1/.port")" --bcheckpoint`, "sh", "{dir}"}
+	k.Command = []string{"sh", "-c", dmtcpCheckpoint, "sh", "{dir}"}
 	k.Restart = []string{"sh", "-c", `cd "$1" && exec dmtcp_restart --quiet --new-coordinator --coord-port 0 --port-file .port --ckptdir . ckpt_*.dmtcp`, "sh", "{dir}"}
 	return k, nil
 }

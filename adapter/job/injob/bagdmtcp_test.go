@@ -3,6 +3,7 @@ package injob
 import (
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -12,10 +13,11 @@ import (
 
 // dmtcpOptions takes the options of a stand-in for a program of DMTCP, and refuses those that DMTCP's manual does not have.
 const dmtcpOptions = `#!/bin/sh
-dir=. file= port=
+dir=. file= port= quiet=
 while :; do
   case $1 in
-  --quiet|--new-coordinator|--no-gzip|--bcheckpoint) shift;;
+  --quiet) quiet=1; shift;;
+  --new-coordinator|--no-gzip|--bcheckpoint) shift;;
   --coord-port) port=$2; shift 2;;
   --port-file) file=$2; shift 2;;
   --ckptdir) dir=$2; shift 2;;
@@ -35,9 +37,11 @@ start() { # a coordinator, whose port is the process's number
 var dmtcpPrograms = map[string]string{
 	"dmtcp_launch": `start "$@"; exec "$@"`,
 	"dmtcp_command": `
+[ ! $quiet ] || { echo "no option --quiet" >&2; exit 1; } # in DMTCP 4
 [ -e $STANDIN/$port ] || { echo "no coordinator" >&2; exit 2; }
-cp $STANDIN/$port.words "$(cat $STANDIN/$port)/ckpt_sh_1.dmtcp"`,
+cp $STANDIN/$port.words "$(cat $STANDIN/$port)/ckpt_sh_$port.dmtcp"`,
 	"dmtcp_restart": `
+[ $# = 1 ] || exit 1 # it would go on from an older checkpoint, too
 case $1 in ckpt_*.dmtcp) [ -e "$1" ] || exit 1;; *) exit 1;; esac
 file=$PWD/$file
 start && cp $1 $STANDIN/$$.words && RESUMED=1 exec xargs -0 -a $1 env`,
@@ -59,6 +63,9 @@ func TestBagByDMTCP(t *testing.T) {
 		ports, _ := filepath.Glob(filepath.Join(dir, "checkpoints", "*", ".port"))
 		return len(ports) == 8
 	})
+	for id := range 8 {
+		must.OK(t, os.WriteFile(filepath.Join(dir, "checkpoints", strconv.Itoa(id+1), "ckpt_sh_0.dmtcp"), nil, 0o600))
+	}
 	f.mu.Lock()
 	f.offer = append(f.offer, api.Offer{ID: 1, Kind: "shrink", Mandatory: true, Nodes: 1, NodeList: "n2", Seconds: 60})
 	f.mu.Unlock()

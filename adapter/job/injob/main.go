@@ -86,7 +86,7 @@ words is the task, which no shell reads; without {}, it is the last argument.
   --output=FILE            output of a task, with %a for its ID and %j for the job (DIR/out/%a);
                            --error=FILE: errors of a task (with the output)
   --checkpoint=none        how tasks are checkpointed: none, demand (when their node is wanted),
-                           periodic:20m, or dmtcp (on demand, by DMTCP; tried with stand-ins only)
+                           periodic:20m, or dmtcp (on demand, by DMTCP)
   --checkpoint-signal=TERM signal that asks a task for its checkpoint
   --checkpoint-cmd=CMD     command that makes it, instead: {} is the task, {pid} its process,
                            {dir} where the checkpoint belongs ($EVO_CHECKPOINT)
