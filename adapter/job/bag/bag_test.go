@@ -451,28 +451,6 @@ func TestMemory(t *testing.T) {
 	runtime.KeepAlive(s)
 }
 
-func BenchmarkRead(b *testing.B) {
-	dir := filepath.Join(b.TempDir(), "bag")
-	const n = 100_000
-	j, s, err := Open(dir, list(n), 1, time.Unix(1, 0))
-	if err != nil {
-		b.Fatal(err)
-	}
-	var records []Record
-	for i := range n {
-		records = append(records, Record{Kind: Run, Task: i, Node: "node-1234", At: 1}, Record{Kind: Done, Task: i, Seconds: 1.25, At: 2})
-	}
-	if err := errors.Join(j.Append(records), j.Close()); err != nil {
-		b.Fatal(err)
-	}
-	_ = s
-	for b.Loop() {
-		if _, err := Read(dir); err != nil {
-			b.Fatal(err)
-		}
-	}
-}
-
 // FuzzReplay checks that no journal, whatever it has, makes a task end twice or a reader fail.
 func FuzzReplay(f *testing.F) {
 	f.Add([]byte("header\n{\"k\":\"run\",\"i\":1,\"n\":\"n1\",\"t\":5}\n{\"k\":\"done\",\"i\":1,\"d\":2.5,\"t\":7}\n{\"k\":\"do"))
