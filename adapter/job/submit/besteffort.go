@@ -38,6 +38,8 @@ func (l *layers) bestEffort(given, fromScript request.Request) (request.Request,
 			given.Malleable.BestEffort = request.Requeued
 		case "array":
 			return given, fmt.Errorf("%s: a best-effort job cannot be an array: give --nodes=MIN-MAX and work the tasks off in one job", o)
+		case "licenses":
+			return given, fmt.Errorf("%s: a best-effort job cannot ask for licences, since it would keep them from others: leave the option out, or give --malleable=MIN-MAX", o)
 		}
 	}
 	isNodes := func(o getopt.Option) bool { return o.Name == "nodes" }

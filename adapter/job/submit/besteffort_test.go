@@ -45,6 +45,7 @@ func TestBestEffort(t *testing.T) {
 		{on, "--best-effort --component=a --profile=2@10m job.sh", "!--best-effort and --profile exclude each other"},
 		{on, "both.sh", "!both.sh, line 2: --best-effort and --max-nodes exclude each other"},
 		{on, "--best-effort --array=1-3 job.sh", "!--array=1-3: a best-effort job cannot be an array"},
+		{on, "--best-effort -L foo job.sh", "!--licenses=foo: a best-effort job cannot ask for licences"},
 		{on, "--best-effort --drive=chain job.sh", "!--best-effort and --drive=chain exclude each other"},
 		{on, "--best-effort --prefer-near job.sh", "!--best-effort and --prefer-near exclude each other"},
 		{on, "--best-effort --rigid job.sh", "!--rigid does not go with --best-effort"},

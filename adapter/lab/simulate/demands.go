@@ -86,11 +86,16 @@ func (h *checks) checkParked(id slurmctl.JobID) {
 	}
 }
 
-// checkPlanned checks that another job is not planned soon on nodes on which a best-effort job is about to start.
+// checkPlanned checks that another job is not planned soon on nodes on which a best-effort job is about to start. If a step of that
+// job has ended, it keeps none of the step's nodes that Slurm shows as idle: those of a chain go at once.
 func (h *checks) checkPlanned(id slurmctl.JobID, nodes []string, b msg.BookedJob, soon time.Time) {
+	first := b.Job.Step
+	if b.Job.State == row.Waiting {
+		first++
+	}
 	for _, step := range b.Plan {
 		others, _ := slurmctl.ExpandNodes(step.NodeList)
-		if step.Step >= b.Job.Step && step.Start.Before(soon) && len(msg.Common(others, nodes)) > 0 {
+		if step.Step >= first && step.Start.Before(soon) && len(msg.Common(others, nodes)) > 0 {
 			h.blame(fmt.Errorf("best-effort job %d starts on %s, and job %d is planned on %s from %s on", id, slurmctl.CompressNodes(nodes), b.Job.SlurmID, step.NodeList, stamp(step.Start.Sub(h.s.Base))))
 		}
 	}

@@ -258,7 +258,7 @@ func (g *storming) licensed(chance *rand.Rand) string {
 		back = vanish + time.Duration(chance.Int64N(int64(storm/4)))
 	}
 	for i, l := range g.lines {
-		submits := strings.HasPrefix(l.text, "submit ") || strings.HasPrefix(l.text, "stock ")
+		submits := strings.HasPrefix(l.text, "submit ") && !strings.Contains(l.text, " best=") || strings.HasPrefix(l.text, "stock ")
 		refused := vanish <= l.at && l.at < back // by sbatch
 		if submits && !refused && chance.IntN(2) == 0 {
 			g.lines[i].text += fmt.Sprintf(" licenses=foo:%d", 1+chance.IntN(total))

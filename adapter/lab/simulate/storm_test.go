@@ -19,7 +19,7 @@ var (
 )
 
 func init() {
-	flag.BoolVar(&idleStorms, "storm.idle", false, "have storms with best-effort jobs and nodes that go off by plan; one in 26 still finds a fault (770090, 780044, 780233)")
+	flag.BoolVar(&idleStorms, "storm.idle", false, "have storms with best-effort jobs and nodes that go off by plan")
 }
 
 // TestStorms plays random histories. It shrinks and reports a failing one.

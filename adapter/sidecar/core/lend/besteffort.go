@@ -24,7 +24,8 @@ import (
 //     off are held and switched on for it.
 //   - Stock jobs are given its nodes before those of other malleable jobs.
 //   - If others want its own nodes, it is demanded all, and then requeued. It waits for idle nodes again.
-//   - No user's best-effort jobs keep another user's from all nodes: after a turn, the user that has most gives way.
+//   - No user's best-effort jobs keep another user's from all nodes: after a turn, the user that has most gives way. The nodes
+//     that become free are first the other user's.
 
 // bestEffortTurn is how long a best-effort job runs before it gives way to one of a user who has no nodes.
 const bestEffortTurn = 10 * time.Minute
@@ -87,11 +88,11 @@ func takeBack(m *state.Managing, nodes []string, of map[string]*state.Job, why s
 	}
 }
 
-// startParked starts best-effort jobs on nodes that are left, those of users with the fewest nodes first.
+// startParked starts best-effort jobs on nodes that are left: first those whose turn it is, then those of users with the fewest nodes.
 func startParked(m *state.Managing) {
 	has := bestEffortNodes(m)
 	slices.SortStableFunc(m.Parked, func(a, b *state.Job) int {
-		return cmp.Or(cmp.Compare(has[a.UID], has[b.UID]), a.Submitted.Compare(b.Submitted), cmp.Compare(a.ID, b.ID))
+		return cmp.Or(cmp.Compare(btoi(hasTurn(m, b)), btoi(hasTurn(m, a))), cmp.Compare(has[a.UID], has[b.UID]), a.Submitted.Compare(b.Submitted), cmp.Compare(a.ID, b.ID))
 	})
 	taken := msg.Set{}
 	for _, j := range m.Parked {
@@ -132,6 +133,9 @@ func notBestEffort(c *state.Core, j *state.Job) string {
 	}
 	if why := site.TooFew(j.Profile[0].Nodes); why != "" {
 		return why
+	}
+	if asked := j.Record.Licenses; asked != "" {
+		return fmt.Sprintf("a best-effort job must not ask for licences (%s): it would keep them from others; submit it without", asked)
 	}
 	asks := map[string]string{"qos": j.Record.QOS, "account": j.Record.Account, "partition": j.Record.Partition}
 	for _, charged := range site.Charged() {
@@ -208,22 +212,38 @@ func giveTurn(m *state.Managing, j *state.Job, has map[uint32]int) {
 	if has[j.UID] > 0 {
 		return
 	}
+	need := j.Profile[0].Nodes
+	nodes, of := haveHadTurn(m, j, has)
+	if len(nodes) < need {
+		return
+	}
+	ordered(nodes, of)
+	takeBack(m, nodes[:need], of, "it is another user's turn")
+	has[j.UID]++
+	var recall time.Duration
+	for _, name := range nodes[:need] {
+		recall = max(recall, refit.Recall(m.Core, of[name]))
+	}
+	j.TakesTurn(m.Now.Add(recall + lendFor*time.Second))
+}
+
+// haveHadTurn returns nodes that a waiting best-effort job could have from others that have had their turn, and which of them has each.
+func haveHadTurn(m *state.Managing, j *state.Job, has map[uint32]int) (nodes []string, of map[string]*state.Job) {
 	eligible, _, err := slurm.PlacesOf(m.Core, m.S, j)
 	if err != nil {
-		return
+		return nil, nil
 	}
 	can := msg.Set{}
 	for _, n := range eligible {
 		can[m.S.Nodes[n].Name] = true
 	}
-	of := map[string]*state.Job{}
-	var nodes []string
+	of = map[string]*state.Job{}
 	for _, other := range m.Malleable {
 		if !other.BestEffort() || has[other.UID] <= j.Profile[0].Nodes || !m.Reached(m.Now, other.Started.Add(bestEffortTurn)) {
 			continue
 		}
 		if o := refit.OfferAt(other); o != nil && o.Demands() {
-			return // nodes are on their way
+			return nil, nil // nodes are on their way
 		}
 		for _, name := range other.Nodes() {
 			if can[name] && mayGive(m, other) && !m.Useful[name] {
@@ -231,12 +251,12 @@ func giveTurn(m *state.Managing, j *state.Job, has map[uint32]int) {
 			}
 		}
 	}
-	if len(nodes) < j.Profile[0].Nodes {
-		return
-	}
-	ordered(nodes, of)
-	takeBack(m, nodes[:j.Profile[0].Nodes], of, "it is another user's turn")
-	has[j.UID]++
+	return nodes, of
+}
+
+// hasTurn reports whether others make way for a waiting best-effort job.
+func hasTurn(m *state.Managing, j *state.Job) bool {
+	return !j.TurnUntil.IsZero() && !m.Reached(m.Now, j.TurnUntil)
 }
 
 // partitionsOf returns the partitions of the running best-effort jobs, or of the other malleable jobs, in order.
@@ -250,11 +270,11 @@ func partitionsOf(m *state.Managing, bestEffort bool) []string {
 	return state.SortedKeys(names)
 }
 
-// boundByUser gives a best-effort job no more than the site lets its user have.
+// boundByUser gives a best-effort job no more than the site lets its user have, and nothing while others make way for a waiting one.
 func boundByUser(m *state.Managing, j *state.Job, one malleable.Job, has map[uint32]int) malleable.Job {
 	if j.BestEffort() {
 		one.Max = min(one.Max, max(one.Nodes+mostNodes(m, j, has), one.Min))
-		one.Held = one.Held || notBestEffort(m.Core, j) != ""
+		one.Held = one.Held || notBestEffort(m.Core, j) != "" || slices.ContainsFunc(m.Parked, func(p *state.Job) bool { return hasTurn(m, p) })
 	}
 	return one
 }

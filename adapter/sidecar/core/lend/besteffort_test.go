@@ -40,6 +40,12 @@ func TestParked(t *testing.T) {
 			b.Seen.Nodes[n-1].Flags = "~"
 		}
 	}
+	// comesFirst adds a best-effort job of another user that waits for three nodes since before.
+	comesFirst := func(b *statetest.Bench, j *state.Job) {
+		other := bestEffort(b, 3, "3@1h")
+		other.Submitted = j.Submitted.Add(-time.Second)
+		other.UID++
+	}
 	const waits = "waits for nodes that nobody else has, was promised, or could use"
 	for name, c := range map[string]struct {
 		change func(b *statetest.Bench, j *state.Job)
@@ -95,6 +101,16 @@ func TestParked(t *testing.T) {
 			b.Runs(first, "n1")
 			b.Plans(first, "0-3600 n1")
 		}, waits},
+		"others could wait for its licences": {func(_ *statetest.Bench, j *state.Job) { j.Record.Licenses = "foo:1" }, "a best-effort job must not ask for licences (foo:1): it would keep them from others; submit it without"},
+		"another user came first":            {func(b *statetest.Bench, j *state.Job) { comesFirst(b, j) }, waits},
+		"another user came first, and it is its turn": {func(b *statetest.Bench, j *state.Job) {
+			comesFirst(b, j)
+			j.TakesTurn(b.Now.Add(time.Second))
+		}, "n[1-2]"},
+		"another user came first, and its turn is over": {func(b *statetest.Bench, j *state.Job) {
+			comesFirst(b, j)
+			j.TakesTurn(b.Now)
+		}, waits},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b, j := parks(t)
@@ -149,6 +165,11 @@ func TestLeaves(t *testing.T) {
 			b.StockRuns(9, "n4", time.Hour)
 			bestEffort(b, 2, "1@1h")
 			j.Started = b.Now.Add(-bestEffortTurn)
+		}, ""},
+		"it is another user's turn": {func(b *statetest.Bench, _ *state.Job) {
+			other := bestEffort(b, 2, "2@1h")
+			other.UID++
+			other.TakesTurn(b.Now.Add(time.Second))
 		}, ""},
 		"the site gives its user no more": {func(b *statetest.Bench, _ *state.Job) { b.Config.BestEffort.MaxNodes = 3 }, ""},
 		"the site gives its user one":     {func(b *statetest.Bench, _ *state.Job) { b.Config.BestEffort.MaxNodes = 4 }, "grow n4"},

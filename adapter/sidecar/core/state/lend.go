@@ -12,12 +12,16 @@ type Lending struct {
 	OfferAfter time.Time // when the next offer may be made
 	Silences   int       // offers in a row that it did not answer, or declined
 	ToldOffer  int64     // the last offer that it received
+	TurnUntil  time.Time // until when nodes that others were demanded for it are first its own, while it waits; zero: none were
 }
 
 // OfferOver records that an offer is over, how many it did not take in a row, and when the next one may follow.
 func (l *Lending) OfferOver(silences int, again time.Time) {
 	l.Silences, l.OfferAfter = silences, again
 }
+
+// TakesTurn records that others make way for the best-effort job, and until when it comes first.
+func (l *Lending) TakesTurn(until time.Time) { l.TurnUntil = until }
 
 // Want describes a planned start or growth on a node.
 type Want struct {
