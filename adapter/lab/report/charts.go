@@ -22,7 +22,8 @@ type charts struct {
 	X         []float64 `json:"x"` // seconds: the middles of periods
 	End       int64     `json:"end"`
 	Runs      []run     `json:"runs"`
-	Quantiles []float64 `json:"q"` // percent
+	Quantiles []float64 `json:"q"`     // percent
+	Power     bool      `json:"power"` // some run has it
 }
 
 // run holds an outcome's charts.
@@ -31,7 +32,8 @@ type run struct {
 	Nodes   int       `json:"nodes"`
 	Used    []float64 `json:"used"` // percent of the machine
 	Waiting []float64 `json:"waiting"`
-	Wait    []float64 `json:"wait"` // quantiles
+	Power   []float64 `json:"power,omitempty"` // kW, up to its last end
+	Wait    []float64 `json:"wait"`            // quantiles
 	Slow    []float64 `json:"slow"`
 
 	Of     int      `json:"of"`   // jobs that ran
@@ -74,17 +76,37 @@ func newCharts(all []outcome.Outcome) (charts, error) {
 	for i := range all {
 		o := &all[i]
 		used, waiting, _ := o.Series(c.End, stretches)
+		drawn := power(o, used, float64(c.End)/stretches)
+		c.Power = c.Power || drawn != nil
 		for k := range used {
 			used[k], waiting[k] = round(100*used[k]/float64(o.Nodes)), round(waiting[k])
 		}
 		waits, slowdowns := o.Distributions()
-		r := run{Name: o.Name, Nodes: o.Nodes, Used: used, Waiting: waiting, Wait: rounded(waits), Slow: rounded(slowdowns)}
+		r := run{Name: o.Name, Nodes: o.Nodes, Used: used, Waiting: waiting, Power: drawn, Wait: rounded(waits), Slow: rounded(slowdowns)}
 		if err := r.gantt(o, mostRects/len(all)); err != nil {
 			return c, fmt.Errorf("%s: %w", o.Name, err)
 		}
 		c.Runs = append(c.Runs, r)
 	}
 	return c, nil
+}
+
+// power returns the kW that the nodes draw in each period up to the last end, given how many are used; nil if the energy is
+// unknown, or some nodes went off, since the outcome does not tell when.
+func power(o *outcome.Outcome, used []float64, period float64) []float64 {
+	e := o.Energy
+	if e == nil || e.Boot+e.Shutdown+e.Off > 0 {
+		return nil
+	}
+	busy, idle := e.Watts["busy"], e.Watts["idle"]
+	kW := make([]float64, 0, len(used))
+	for i, n := range used {
+		if float64(i)*period >= float64(o.Makespan()) {
+			break
+		}
+		kW = append(kW, math.Round(busy*n+idle*(float64(o.Nodes)-n))/1000)
+	}
+	return kW
 }
 
 func round(x float64) float64 { return math.Round(x*10) / 10 }

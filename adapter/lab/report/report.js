@@ -133,6 +133,7 @@
     choose();
     gantt();
     lines("used", data.x, data.runs.map(r => r.used), { y: v => Math.round(v * 10) / 10 + " %" });
+    if (data.power) lines("power", data.x, data.runs.map(r => data.x.map((_, i) => r.power && i < r.power.length ? r.power[i] : null)), { y: v => Math.round(v * 100) / 100 + " kW" });
     lines("waiting", data.x, data.runs.map(r => r.waiting), { y: v => Math.round(v * 10) / 10 + "" });
     lines("wait", data.q, data.runs.map(r => r.wait), { y: time, x: "of jobs" });
     lines("slow", data.q, data.runs.map(r => r.slow), { y: v => v + "", x: "of jobs", log: true });

@@ -6,11 +6,13 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"regexp"
 	"strings"
 	"testing"
 
+	"github.com/evoslurm/evoslurm/adapter/internal/energy"
 	"github.com/evoslurm/evoslurm/adapter/lab/outcome"
 	"github.com/evoslurm/evoslurm/adapter/lab/report"
 	"github.com/evoslurm/evoslurm/slurmctl/slurmtest/must"
@@ -128,5 +130,35 @@ func TestReportNone(t *testing.T) {
 	o.Nodes = 2
 	if err := report.Write(&bytes.Buffer{}, []outcome.Outcome{o}, report.Options{}); err == nil || !strings.Contains(err.Error(), "jobs have more than 2 nodes together") {
 		t.Errorf("got %v", err)
+	}
+}
+
+// TestPower: the area under the line is the energy. Of nodes that went off there is no line.
+func TestPower(t *testing.T) {
+	all := sample()
+	for i := range all {
+		o := &all[i]
+		end := o.Makespan()
+		used, _, _ := o.Series(end, 1)
+		busy := int64(used[0] * float64(end))
+		o.Energy = outcome.NewEnergy(energy.Watts{energy.Busy: 350_000, energy.Idle: 200_000}, energy.Seconds{energy.Busy: busy, energy.Idle: int64(o.Nodes)*end - busy}, 0, nil)
+	}
+	all[1].Energy.Off = 1
+	text := write(t, all)
+	var c struct {
+		End  int64
+		X    []float64
+		Runs []struct{ Power []float64 }
+	}
+	must.OK(t, json.Unmarshal([]byte(regexp.MustCompile(`(?s)<script id="data" type="application/json">(.*?)</script>`).FindStringSubmatch(text)[1]), &c))
+	sum := 0.
+	for _, kW := range c.Runs[0].Power {
+		sum += kW * float64(c.End) / float64(len(c.X)) / 3600
+	}
+	if want := all[0].Energy.KWh; math.Abs(sum-want) > want/100 {
+		t.Errorf("the line has %.2f kWh, the outcome %.2f", sum, want)
+	}
+	if c.Runs[1].Power != nil || !strings.Contains(text, `<div id="power">`) || strings.Contains(write(t, sample()), `<div id="power">`) {
+		t.Error("a line of nodes that went off, no chart, or one without energy")
 	}
 }
