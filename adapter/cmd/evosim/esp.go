@@ -34,16 +34,16 @@ type espRow struct {
 
 // espRows returns what evosim esp runs. Published are tables 3.5 and 3.6 of the thesis.
 func espRows() []espRow {
-	full := func(cores int) simulate.ESP { return simulate.ESP{Cores: cores, Full: true, Burst: true} }
-	dynamic := simulate.ESP{Cores: 120, Dynamic: true, Burst: true}
+	full := func(cores int) simulate.ESP { return simulate.ESP{Cores: cores, Full: true} }
+	dynamic := simulate.ESP{Cores: 120, Dynamic: true}
 	ask, whole := dynamic, dynamic
 	ask.Ask, whole.Ask, whole.Whole = true, true, true
 	return []espRow{
 		{Cores: 64, Jobs: "with full configuration", Published: 83.9, esp: full(64)},
 		{Cores: 512, Jobs: "with full configuration", Published: 82.7, esp: full(512)},
-		{Cores: 64, Jobs: "throughput", esp: simulate.ESP{Cores: 64, Burst: true}},
-		{Cores: 512, Jobs: "throughput", esp: simulate.ESP{Cores: 512, Burst: true}},
-		{Cores: 120, Jobs: "throughput, none evolves", esp: simulate.ESP{Cores: 120, Burst: true}},
+		{Cores: 64, Jobs: "throughput", esp: simulate.ESP{Cores: 64}},
+		{Cores: 512, Jobs: "throughput", esp: simulate.ESP{Cores: 512}},
+		{Cores: 120, Jobs: "throughput, none evolves", esp: simulate.ESP{Cores: 120}},
 		{Cores: 120, Jobs: "dynamic, rigid at peak", esp: dynamic, atPeak: true},
 		{Cores: 120, Jobs: "dynamic, 69 jobs evolve", esp: dynamic},
 		{Cores: 120, Jobs: "dynamic, 69 jobs ask", esp: ask},
@@ -54,7 +54,7 @@ func espRows() []espRow {
 // topologyRows returns what evosim esp --topology runs: 512 cores on three islands, as in section 3.4.3 of the thesis. It
 // published what its Slurm and its OAR did (table 3.8).
 func topologyRows() []espRow {
-	esp := simulate.ESP{Cores: 512, Full: true, Burst: true, Islands: []int{168, 168, 176}}
+	esp := simulate.ESP{Cores: 512, Full: true, Islands: []int{168, 168, 176}}
 	tree := esp
 	tree.Tree = true
 	planned := tree
@@ -77,7 +77,7 @@ func growDelayRows() (rows []espRow) {
 			if whole {
 				name += ", shorter as a whole"
 			}
-			rows = append(rows, espRow{Cores: 120, Jobs: name, budget: budget, esp: simulate.ESP{Cores: 120, Dynamic: true, Ask: true, Whole: whole, Burst: true}})
+			rows = append(rows, espRow{Cores: 120, Jobs: name, budget: budget, esp: simulate.ESP{Cores: 120, Dynamic: true, Ask: true, Whole: whole}})
 		}
 	}
 	return rows
@@ -89,26 +89,35 @@ var publishedIslands = []espRow{
 	{Cores: 512, Jobs: "thesis: OAR, moldable jobs", ESPResult: simulate.ESPResult{Elapsed: 13877, Printed: 77.6, Wait: 3411, On: []float64{182, 35, 13}}},
 }
 
-// espTables returns what is run, and what writes its table.
-func espTables(topology, delays bool) ([]espRow, func(io.Writer, []espRow) error) {
+// espTables returns what is run, and what writes its table. All jobs are submitted in one of two ways, see [simulate.ESP].
+func espTables(topology, delays, burst bool) (rows []espRow, write func(io.Writer, []espRow) error) {
 	switch {
 	case topology:
-		return topologyRows(), islandsTable
+		rows, write = topologyRows(), islandsTable
 	case delays:
-		return growDelayRows(), growDelayTable
+		rows, write = growDelayRows(), growDelayTable
+	default:
+		rows, write = espRows(), espTable
 	}
-	return espRows(), espTable
+	for i := range rows {
+		rows[i].esp.Burst = burst
+	}
+	return rows, write
 }
 
 func espCommand() *cobra.Command {
-	strategy, format, seeds, topology, delays := "noX", "table", 3, false, false
+	strategy, format, submission, seeds, topology, delays := "noX", "table", "burst", 3, false, false
 	cmd := &cobra.Command{
-		Use:   "esp [--seeds=3] [--strategy=noX] [--topology | --grow-delay] [--format=json|table]",
+		Use:   "esp [--seeds=3] [--strategy=noX] [--submission=burst|normal] [--topology | --grow-delay] [--format=json|table]",
 		Short: "Run the benchmark ESP on a model of Slurm",
 		Long: `Run the Effective System Performance benchmark on the model of Slurm, in virtual time, as Georgiou's thesis (2010)
 runs it on the real one: 230 jobs of 14 types, with or without (throughput) the two jobs that request the whole
 system. Efficiency is the shortest possible time divided by the actual time: with the 10,773 s that are
-printed with the jobs, and with the 11,003 s to which their work adds up. 50 jobs come at once, then one every 30 s.
+printed with the jobs, and with the 11,003 s to which their work adds up.
+
+With --submission=burst, 50 jobs come at once, then one every 30 s, as the benchmark's scripts have it. With normal,
+all come within the 2,400 s before the first job of the whole system, normally distributed: one reading of the thesis,
+which speaks of a "gaussian model of submission".
 
 In Dynamic ESP (Prabhakaran and others 2014), 69 jobs of the types F to J want four more cores after 16 % of their
 time. Either they declare this, and the sidecar plans it; or they ask at 16 % and again at 25 %, and refused jobs take
@@ -127,6 +136,9 @@ to 30 minutes in all.`,
 			if format != "json" && format != "table" {
 				return fmt.Errorf(`--format=%s: must be "json" or "table"`, format)
 			}
+			if submission != "burst" && submission != "normal" {
+				return fmt.Errorf(`--submission=%s: must be "burst" or "normal"`, submission)
+			}
 			if seeds < 1 || seeds > 1000 {
 				return fmt.Errorf("--seeds=%d: must be within 1 … 1000", seeds)
 			}
@@ -136,7 +148,7 @@ to 30 minutes in all.`,
 				return err
 			}
 			e.Config.Strategy = strategy
-			rows, write := espTables(topology, delays)
+			rows, write := espTables(topology, delays, submission == "burst")
 			err = withBar(cmd, len(rows)*seeds, func(progress func()) error {
 				for i := range rows {
 					if err := rows[i].run(cmd.Context(), e, seeds, progress); err != nil {
@@ -165,6 +177,7 @@ to 30 minutes in all.`,
 	cmd.Flags().BoolVar(&topology, "topology", topology, "count the islands on which jobs begin")
 	cmd.Flags().BoolVar(&delays, "grow-delay", delays, "let growths make waiting jobs start later")
 	cmd.MarkFlagsMutuallyExclusive("topology", "grow-delay")
+	cmd.Flags().StringVar(&submission, "submission", submission, "when jobs come, burst or normal")
 	cmd.Flags().StringVar(&strategy, "strategy", strategy, "planning strategy")
 	cmd.Flags().StringVar(&format, "format", format, "output format, json or table")
 	return cmd

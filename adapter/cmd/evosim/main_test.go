@@ -91,6 +91,20 @@ func record(t *testing.T, dir, version string) {
 	must.OK(t, r.Close())
 }
 
+// TestSubmission: --submission says of every row how jobs come.
+func TestSubmission(t *testing.T) {
+	for _, burst := range []bool{true, false} {
+		for _, of := range [][2]bool{{}, {true, false}, {false, true}} {
+			rows, _ := espTables(of[0], of[1], burst)
+			for _, r := range rows {
+				if jobs := r.esp.Jobs(); (jobs[49].Submit == 0) != burst {
+					t.Errorf("burst %v: %s: job 50 comes after %d s", burst, r.Jobs, jobs[49].Submit)
+				}
+			}
+		}
+	}
+}
+
 // TestBadInput: bad input is exit status 2.
 func TestBadInput(t *testing.T) {
 	if got := evosim.Run(context.Background(), newCommand(), []string{"replay", filepath.Join(t.TempDir(), "none")}, os.Stdin, os.Stdout, os.Stderr); got != 2 {

@@ -14,7 +14,9 @@
 //   - "App expansion" and "Per-app. waste" are taken over all applications of
 //     all tests, expanded or not; everything else is one figure a test.
 //
-// Minima and maxima depend on the tests drawn, averages hardly do.
+// The printed averages look truncated, not rounded: cut to the printed digits, 47 of our 54 averages equal them (seed 1); rounded,
+// 26 do. Minima and maxima depend on the tests drawn. They are within 30 % of the published range (from minimum to maximum) of the
+// published ones, and the maxima per application, which a single application decides, within a factor of four.
 //
 // # KOALA
 //

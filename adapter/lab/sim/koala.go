@@ -84,6 +84,7 @@ func (k Koala) Play(runs int, seed uint64, policies []malleable.Policy, progress
 		return KoalaResult{}, err
 	}
 	result := KoalaResult{Koala: k, Runs: runs, Seed: seed}
+	each := make([][]KoalaRun, runs) // all rows of each run
 	for _, w := range []struct {
 		name     string
 		approach malleable.Approach
@@ -104,11 +105,14 @@ func (k Koala) Play(runs int, seed uint64, policies []malleable.Policy, progress
 					return KoalaResult{}, fmt.Errorf("%s, %s: %w", w.name, p.Name(), err)
 				}
 				s.add(&row, float64(runs))
+				one := KoalaRun{Workload: row.Workload, Policy: row.Policy}
+				s.add(&one, 1)
+				each[run] = append(each[run], one)
 			}
 			result.Rows = append(result.Rows, row)
 		}
 	}
-	result.Findings = findings(result.Rows)
+	result.Findings = k.findings(result.Rows, each)
 	return result, nil
 }
 

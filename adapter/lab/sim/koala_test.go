@@ -18,13 +18,13 @@ func both() []malleable.Policy { return []malleable.Policy{malleable.FPSMA{}, ma
 // TestKoala checks that the experiment matches the text, and that equal seeds give equal output.
 // People read which findings hold (KOALA.md); the ones named here hold with any seed.
 func TestKoala(t *testing.T) {
-	got, err := DefaultKoala.Play(4, 1, both(), nil)
+	got, err := DefaultKoala.Play(8, 1, both(), nil)
 	must.OK(t, err)
-	again, err := DefaultKoala.Play(4, 1, both(), nil)
+	again, err := DefaultKoala.Play(8, 1, both(), nil)
 	if diff := cmp.Diff(got, again); err != nil || diff != "" {
 		t.Errorf("the same again: %v\n%s", err, diff)
 	}
-	other, err := DefaultKoala.Play(4, 100, both(), nil)
+	other, err := DefaultKoala.Play(8, 100, both(), nil)
 	if err != nil || cmp.Diff(got.Rows, other.Rows) == "" {
 		t.Errorf("another seed gives the same (%v)", err)
 	}
@@ -33,9 +33,35 @@ func TestKoala(t *testing.T) {
 	}
 	for _, r := range []KoalaResult{got, other} {
 		for _, i := range []int{0, 1, 3, 5, 7, 8, 10, 12, 13} {
-			if f := r.Findings[i]; !f.Holds {
-				t.Errorf("seed %d: %s: %s", r.Seed, f.Says, f.Figures)
+			if f := r.Findings[i]; f.Verdict != Holds {
+				t.Errorf("seed %d: %s %s: %s", r.Seed, f.Says, f.Verdict, f.Figures)
 			}
+		}
+	}
+}
+
+// TestKoalaVerdict: what is within the noise of the runs is undecided, and a single run decides nothing.
+func TestKoalaVerdict(t *testing.T) {
+	c := claim{margins: func(s *koalaSet) []float64 { return []float64{s.e[wm].Gadget - s.f[wm].Gadget, 100 - s.f[wm].Stuck} }}
+	for name, test := range map[string]struct {
+		differences []float64
+		stuck       float64
+		want        Verdict
+	}{
+		"above 0":                             {[]float64{3, 4, 5}, 50, Holds},
+		"below 0":                             {[]float64{-3, -4, -5}, 50, HoldsNot},
+		"sometimes above":                     {[]float64{3, -1, 1}, 50, IsUndecided},
+		"always 0":                            {[]float64{0, 0, 0}, 50, HoldsNot},
+		"one run":                             {[]float64{3}, 50, IsUndecided},
+		"one margin above, the other below 0": {[]float64{3, 4, 5}, 120, HoldsNot},
+		"one undecided, the other below 0":    {[]float64{3, -1, 1}, 120, HoldsNot},
+	} {
+		runs := make([]koalaSet, len(test.differences))
+		for i, d := range test.differences {
+			runs[i].e[wm].Gadget, runs[i].f[wm].Stuck = d, test.stuck
+		}
+		if got := c.verdict(runs); got != test.want {
+			t.Errorf("%s: %s, want %s", name, got, test.want)
 		}
 	}
 }
