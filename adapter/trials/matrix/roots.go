@@ -130,6 +130,9 @@ func bootstrap(ctx context.Context, release Release, root string, log *bytes.Buf
 		return err
 	}
 	fresh := root + ".new"
+	for _, at := range []string{"proc", "sys"} {
+		_ = syscall.Unmount(filepath.Join(fresh, at), syscall.MNT_DETACH) // a debootstrap that was killed leaves it mounted
+	}
 	if err := os.RemoveAll(fresh); err != nil {
 		return err
 	}
