@@ -47,9 +47,6 @@ func (f *follower) answer(o api.Offer) {
 	}
 	unlock := f.alone("offer")
 	defer unlock()
-	if o.Mandatory {
-		limit = f.limit(deadline)
-	}
 	var before api.Allocation
 	met := make(chan *Meeting, 1)
 	f.post(func() {
@@ -57,6 +54,9 @@ func (f *follower) answer(o api.Offer) {
 		if f.finishing || f.answered >= o.ID {
 			close(met)
 			return
+		}
+		if o.Mandatory {
+			limit = f.demandLimit(leaving, deadline)
 		}
 		f.drainEverywhere(leaving, limit, meetRequest{Leaving: leaving, By: secondsUntil(deadline)}, func(m *Meeting) { met <- m })
 	})

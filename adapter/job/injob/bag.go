@@ -285,7 +285,21 @@ func (f *follower) drainLimit() time.Duration {
 	return f.drainTime
 }
 
+// demandLimit returns how long draining may take if nodes are demanded. Tasks without checkpoints were started to end by the time
+// at which the plan has lent nodes leave, so they get that time.
+func (f *follower) demandLimit(nodes []string, deadline time.Time) time.Duration {
+	planned := f.crew != nil && f.crew.Keep.Kind == bag.KeepNone
+	for _, node := range nodes {
+		planned = planned && !f.lent[node].IsZero() && f.lent[node].Sub(deadline) < aboutThen
+	}
+	if planned {
+		return max(time.Until(deadline)-lastWords-killTime, 0)
+	}
+	return f.limit(deadline)
+}
+
 const (
+	aboutThen    = 10 * time.Second // a demand is made some seconds early, and plans move a little
 	shortestAuto = 5 * time.Second
 	longestAuto  = 10 * time.Minute
 )

@@ -253,3 +253,42 @@ func TestBagByPlan(t *testing.T) {
 		t.Errorf("status %d, %+v; it printed\n%s", status, s, f.out.String())
 	}
 }
+
+// Tasks without checkpoints were placed to end by the time for which their node is lent. A demand by the plan lets them, and an
+// earlier one gives them the drain time.
+func TestBagOnLentNodes(t *testing.T) {
+	for name, c := range map[string]struct {
+		until time.Duration
+		back  int
+	}{"as planned": {time.Minute, 0}, "earlier": {time.Hour, 4}} {
+		t.Run(name, func(t *testing.T) {
+			f := &fake{has: allocation(1, nil, "n1")}
+			f.by = func(req api.AnswerRequest) api.Allocation {
+				if req.Offer == 1 {
+					return allocation(1, nil, "n1", "n2")
+				}
+				return allocation(1, nil, "n1")
+			}
+			f.offer = []api.Offer{{ID: 1, Kind: "grow", Nodes: 1, NodeList: "n2", Until: time.Now().Add(c.until)}}
+			dir := filepath.Join(t.TempDir(), "bag")
+			_, _, end := following(t, f, "--tasks=1-8", "--bag="+dir, "--drain-time=1s", "--", "sh", "-c", "while [ ! -e "+dir+"/go ]; do sleep 0.05; done")
+			f.eventually("all run", func() bool { return summary(t, dir).Running == 8 })
+			f.mu.Lock()
+			f.offer = append(f.offer, api.Offer{ID: 2, Kind: "shrink", Mandatory: true, Nodes: 1, NodeList: "n2", Seconds: 60})
+			f.mu.Unlock()
+			f.eventually("no more start there", func() bool { return summary(t, dir).Slots == 4 })
+			if c.back > 0 {
+				f.eventually("they are ended", func() bool { return summary(t, dir).Waiting == c.back })
+			} else {
+				time.Sleep(2 * time.Second) // the drain time, and more
+			}
+			must.OK(t, os.WriteFile(filepath.Join(dir, "go"), nil, 0o600))
+			if status := end(); status != 0 {
+				t.Errorf("status %d; it printed\n%s", status, f.out.String())
+			}
+			if back := strings.Count(text(t, filepath.Join(dir, "journal-000001")), `"k":"back"`); back != c.back {
+				t.Errorf("%d tasks were ended, want %d", back, c.back)
+			}
+		})
+	}
+}
