@@ -249,20 +249,31 @@ func (t *tally) count(steps []slurmctl.MeasuredStep) {
 			if !t.spend(len(t.slots[node])) {
 				return
 			}
+			if s.End.IsZero() {
+				endless(t.slots[node], s.Start)
+				continue
+			}
 			for _, x := range t.slots[node] {
-				x.add(s, float64(s.Joules)/float64(n), t.now)
+				x.add(s, float64(s.Joules)/float64(n))
 			}
 		}
 	}
 }
 
-// add adds a node's part of an srun step, in proportion to the time that falls into the slot.
-func (x *slot) add(s slurmctl.MeasuredStep, joules float64, now time.Time) {
-	end := s.End
-	if end.IsZero() {
-		end = now
+// endless marks what a job has on a node from the start of an srun step on that runs, or whose end slurmdbd does not have.
+func endless(slots []*slot, start time.Time) {
+	of := slices.IndexFunc(slots, func(x *slot) bool { // slurmdbd rounds to seconds
+		return start.Add(time.Second).After(x.from) && start.Before(x.until)
+	})
+	for _, x := range slots {
+		mine := of >= 0 && x.of.place.id == slots[of].of.place.id && x.of.place.submit == slots[of].of.place.submit
+		x.of.running = x.of.running || mine && x.until.After(start)
 	}
-	from, until := s.Start, end
+}
+
+// add adds a node's part of an srun step, in proportion to the time that falls into the slot.
+func (x *slot) add(s slurmctl.MeasuredStep, joules float64) {
+	from, until := s.Start, s.End
 	if from.Before(x.from) {
 		from = x.from
 	}
@@ -275,7 +286,7 @@ func (x *slot) add(s slurmctl.MeasuredStep, joules float64, now time.Time) {
 	}
 	x.of.running = x.of.running || s.Joules < 0
 	x.of.shared = x.of.shared || from.Add(time.Second).Before(x.last) // slurmdbd rounds to seconds
-	x.of.joules += joules * float64(inside) / float64(end.Sub(s.Start))
+	x.of.joules += joules * float64(inside) / float64(s.End.Sub(s.Start))
 	x.of.covered += inside.Seconds()
 	if until.After(x.last) {
 		x.last = until

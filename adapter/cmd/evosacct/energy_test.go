@@ -69,18 +69,19 @@ func TestMeasured(t *testing.T) {
 		steps []slurmctl.MeasuredStep
 		want  string
 	}{
-		"all measured":                   {append(first, second), "0.800 0.300 0.500"},
-		"Slurm jobs of their own":        {append(first, step(60, 40, 720_000, "n[1-2]"), step(60, 40, 1_080_000, "n[3-5]")), "0.800 0.300 0.500"},
-		"from one step into the other":   {[]slurmctl.MeasuredStep{step(90, 40, 1_500_000, "n1"), step(90, 70, 360_000, "n2"), step(60, 40, 1_440_000, "n[2-5]")}, "0.917 0.350 0.567"},
-		"nothing":                        {nil, "~1.000 ~0.333 ~0.667"},
-		"nothing measured":               {append(slices.Clone(first), step(60, 40, 0, "n[1-5]")), "~0.967 0.300 ~0.667"},
-		"unknown, as NO_VAL64":           {append(slices.Clone(first), step(60, 50, -1, "n[1-5]"), step(50, 40, 900_000, "n[1-5]")), "~0.967 0.300 ~0.667"},
-		"without an end":                 {append(slices.Clone(first), step(60, 50, 900_000, "n[1-5]"), step(50, -1, -1, "n[1-5]")), "~0.967 0.300 ~0.667"},
-		"side by side on a node":         {append(slices.Clone(first), second, step(55, 45, 300_000, "n3")), "~0.967 0.300 ~0.667"},
-		"only a short srun step":         {append(slices.Clone(first), step(60, 58, 180_000, "n[1-5]")), "~0.967 0.300 ~0.667"},
-		"other nodes, and another time":  {append(slices.Clone(first), second, step(60, 40, 9_000_000, "m[1-5]"), step(30, 20, 9_000_000, "n[1-5]")), "0.800 0.300 0.500"},
-		"an end in the same second":      {append(slices.Clone(first), step(60, 40, 1_800_000, "n[1-5]"), step(40, 40, 9_000_000, "n1")), "0.800 0.300 0.500"},
-		"more nodes than can be counted": {append(slices.Clone(first), second, step(90, 40, 1, "x[1-65000]x[1-65000]")), "0.800 0.300 0.500"},
+		"all measured":                    {append(first, second), "0.800 0.300 0.500"},
+		"Slurm jobs of their own":         {append(first, step(60, 40, 720_000, "n[1-2]"), step(60, 40, 1_080_000, "n[3-5]")), "0.800 0.300 0.500"},
+		"from one step into the other":    {[]slurmctl.MeasuredStep{step(90, 40, 1_500_000, "n1"), step(90, 70, 360_000, "n2"), step(60, 40, 1_440_000, "n[2-5]")}, "0.917 0.350 0.567"},
+		"nothing":                         {nil, "~1.000 ~0.333 ~0.667"},
+		"nothing measured":                {append(slices.Clone(first), step(60, 40, 0, "n[1-5]")), "~0.967 0.300 ~0.667"},
+		"unknown, as NO_VAL64":            {append(slices.Clone(first), step(60, 50, -1, "n[1-5]"), step(50, 40, 900_000, "n[1-5]")), "~0.967 0.300 ~0.667"},
+		"without an end":                  {append(slices.Clone(first), step(60, 50, 900_000, "n[1-5]"), step(50, -1, -1, "n[1-5]")), "~0.967 0.300 ~0.667"},
+		"without an end, of a job before": {append(slices.Clone(first), second, step(95, -1, -1, "n[1-5]")), "0.800 0.300 0.500"},
+		"side by side on a node":          {append(slices.Clone(first), second, step(55, 45, 300_000, "n3")), "~0.967 0.300 ~0.667"},
+		"only a short srun step":          {append(slices.Clone(first), step(60, 58, 180_000, "n[1-5]")), "~0.967 0.300 ~0.667"},
+		"other nodes, and another time":   {append(slices.Clone(first), second, step(60, 40, 9_000_000, "m[1-5]"), step(30, 20, 9_000_000, "n[1-5]")), "0.800 0.300 0.500"},
+		"an end in the same second":       {append(slices.Clone(first), step(60, 40, 1_800_000, "n[1-5]"), step(40, 40, 9_000_000, "n1")), "0.800 0.300 0.500"},
+		"more nodes than can be counted":  {append(slices.Clone(first), second, step(90, 40, 1, "x[1-65000]x[1-65000]")), "0.800 0.300 0.500"},
 	} {
 		m := watts(400)
 		must.OK(t, m.measure(example(), now, func(uid uint32, _, _ time.Time) ([]slurmctl.MeasuredStep, error) {
