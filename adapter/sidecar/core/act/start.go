@@ -21,7 +21,7 @@ import (
 func start(c *state.Core, s *state.Snapshot, j *state.Job) {
 	c.Moves = true // whatever keeps it
 	now := c.Now.Unix()
-	if why := slurm.LicensesInUse(c, s, j); why != "" {
+	if why := slurm.LicensesInUse(c, s, &j.Record); why != "" {
 		j.WaitsFor(state.Saying(state.WhyLicensesAwaited, why))
 		return
 	}

@@ -32,6 +32,9 @@ func Watch(c *state.Core, s *state.Snapshot) {
 		nobodyHeldUp(c, s)
 		return
 	}
+	if !readLicenses(c, s) {
+		return // the answer begins the next cycle
+	}
 	if seen := delayDigest(c, s); seen != d.Seen || !c.Now.Before(d.Again) {
 		d.Seen, d.Again = seen, c.Now.Add(plan.DelaysAgain)
 		d.Fits = findDelays(c, s, from, idle, parts)
@@ -49,6 +52,9 @@ func forgetDelays(c *state.Core, s *state.Snapshot) {
 			delete(c.Delays.Jobs, id)
 			continue
 		}
+		if lacksLicenses(c, s, r) { // that says nothing about the job
+			h.Free = time.Time{}
+		}
 		if free := h.Free; !h.Spent && !free.IsZero() && c.Passed(c.Now, free.Add(plan.StartPatience)) {
 			h.Spent, h.Now = true, false
 			if !h.Freed.IsZero() {
@@ -63,10 +69,16 @@ func forgetDelays(c *state.Core, s *state.Snapshot) {
 	}
 }
 
+// lacksLicenses reports whether licences that a pending job asks for are in use. Slurm does not always say so: its backfill
+// leaves the reason as it was.
+func lacksLicenses(c *state.Core, s *state.Snapshot, r *slurmctl.Job) bool {
+	return r.Reason == "Licenses" || slurm.LicensesInUse(c, s, r) != ""
+}
+
 // nobodyHeldUp records that no hold keeps a stock job from starting.
 func nobodyHeldUp(c *state.Core, s *state.Snapshot) {
 	for id, h := range c.Delays.Jobs {
-		if h.Now = false; h.Freed.IsZero() {
+		if h.Now = false; h.Freed.IsZero() || lacksLicenses(c, s, s.ByID[id]) {
 			h.Free = time.Time{}
 			continue
 		}
@@ -166,10 +178,27 @@ func findDelays(c *state.Core, s *state.Snapshot, from []int64, idle, parts int)
 	return true
 }
 
+// readLicenses reports whether it is known which licences there are, or no stock job waits that asks for any.
+func readLicenses(c *state.Core, s *state.Snapshot) bool {
+	return !slices.ContainsFunc(s.Jobs, func(r slurmctl.Job) bool {
+		return r.State == slurmctl.Pending && r.Licenses != "" && c.Owner(r.ID) == nil && !slurm.ReadLicenses(c)
+	})
+}
+
 // place gives the jobs of a list their places beside the promises to some running jobs, and returns what is left.
 func place(c *state.Core, s *state.Snapshot, list []slurm.Placed, from []int64, now int64, promised func(*state.Job) bool) *slurm.Lanes {
 	o := occupiedBut(c, s, now, promised)
+	asked := msg.Set{}
+	for i := range list {
+		for _, l := range list[i].Licenses {
+			asked[l.Name] = true
+		}
+	}
 	lanes := slurm.LanesOf(o)
+	if len(asked) > 0 {
+		slurm.AddLicenses(c, o, s, asked)
+		lanes.Licensed(c, o)
+	}
 	if stock.PlaceShared(c, s, o, list, from) {
 		lanes.Take(list)
 	} else {
@@ -247,6 +276,9 @@ func slurmOrder(c *state.Core, s *state.Snapshot, now int64, idle, parts int) []
 			continue
 		}
 		one, rest := firstTask(cand)
+		if unlicensed(c, one) {
+			continue
+		}
 		fits = fits || one.Profile[0].Nodes <= idle || !cand.Record.Exclusive && one.Profile[0].Nodes <= idle+parts
 		list = append(list, slurm.Placed{Candidate: one, Stock: true})
 		if rest != nil {
@@ -261,7 +293,7 @@ func slurmOrder(c *state.Core, s *state.Snapshot, now int64, idle, parts int) []
 		if of[j.UID] >= stock.MostOfUser {
 			continue
 		}
-		if cand, ok := dueNow(c, s, j, now); ok {
+		if cand, ok := dueNow(c, s, j, now); ok && !unlicensed(c, cand) {
 			of[j.UID]++
 			list = append(list, slurm.Placed{Candidate: cand})
 		}
@@ -270,9 +302,24 @@ func slurmOrder(c *state.Core, s *state.Snapshot, now int64, idle, parts int) []
 	return sets.First(list, plan.MostOrdered)
 }
 
+// unlicensed reports whether a job cannot start, whatever else is free: the cluster no longer has a licence that it asks for, or Slurm
+// says so of licences that the sidecar does not count.
+func unlicensed(c *state.Core, cand slurm.Candidate) bool {
+	uncounted := slices.ContainsFunc(c.Licenses.Stock, func(of slurmctl.LicenseStock) bool {
+		return of.Spread && slices.ContainsFunc(cand.Licenses, func(l slurmctl.License) bool { return l.Name == of.Name })
+	})
+	return c.Licenses.Known && slurmctl.LacksLicense(cand.Licenses, c.Licenses.Stock) != "" || uncounted && cand.Record.Reason == "Licenses"
+}
+
 // firstTask splits the first task off an array.
 func firstTask(cand slurm.Candidate) (one slurm.Candidate, rest *slurm.Candidate) {
 	tasks, nodes := cand.Record.ArrayTasks, cand.Profile[0].Nodes
+	licenses := slices.Clone(cand.Licenses)
+	cand.Licenses = slices.Clone(cand.Licenses)
+	for i := range licenses {
+		cand.Licenses[i].Count /= stock.TasksAtOnce(cand.Record)
+		licenses[i].Count -= cand.Licenses[i].Count
+	}
 	if tasks > 1 && cand.Record.ArrayLimit > 0 { // of several rounds, the first
 		cand.Profile = slices.Clone(cand.Profile)
 		cand.Profile[0].Duration = stock.TaskSeconds(cand.Record)
@@ -285,6 +332,7 @@ func firstTask(cand slurm.Candidate) (one slurm.Candidate, rest *slurm.Candidate
 	one.Profile = slices.Clone(cand.Profile)
 	one.Profile[0].Nodes = max(cand.Record.NumNodes, 1)
 	others.Profile[0].Nodes -= one.Profile[0].Nodes
+	others.Licenses = licenses
 	return one, &others
 }
 
@@ -303,10 +351,14 @@ func dueNow(c *state.Core, s *state.Snapshot, j *state.Job, now int64) (slurm.Ca
 	switch {
 	case j.State == row.Queued && plan.NotEligible(&j.Record) == "":
 		count, lasts = j.Profile[0].Nodes, slurm.Seconds(j.Record.TimeLimit)
+		cand.Licenses, _ = slurmctl.ParseLicenses(j.Record.Licenses)
 		if !j.Begin.IsZero() {
 			cand.Earliest = c.Since(now, j.Begin.Unix())
 		}
 	case j.State == row.Waiting && !j.Last():
+		growth := j.Record
+		growth.Licenses = "" // it asks for none
+		cand.Record = &growth
 		has := j.Nodes()
 		for i := range nodes {
 			if !slices.Contains(has, s.Nodes[nodes[i]].Name) {

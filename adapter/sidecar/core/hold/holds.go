@@ -35,7 +35,7 @@ func nearHolds(c *state.Core, now int64) []state.Hold {
 		switch {
 		case j.Kept != nil:
 		case j.State == row.Waiting && follow.SuspendedLong(c, j, c.Now, c.Config.Grace): // the nodes would not be used
-		case j.State == row.Queued && slurm.LicensesInUse(c, c.Snapshot, j) != "": // it could not start on them
+		case j.State == row.Queued && slurm.LicensesInUse(c, c.Snapshot, &j.Record) != "": // it could not start on them
 		case j.Runs(), j.State == row.Starting, isNear(c, j, now, ahead):
 			for _, h := range HoldsOf(c, j, now) {
 				if h.Awaited() || c.ReachedSecond(now, h.Start-ahead) {

@@ -1,12 +1,14 @@
 package plan
 
 import (
+	"maps"
 	"slices"
 	"time"
 
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/msg"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/slurm"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/state"
+	"github.com/evoslurm/evoslurm/adapter/sidecar/core/stock"
 )
 
 // Holds keep stock jobs from nodes. No stock job may start later because of them by more than its
@@ -53,6 +55,22 @@ func KeepsAny(c *state.Core, nodes []string, until int64) bool {
 // IsFreed reports whether promises recently gave way to the job.
 func IsFreed(c *state.Core, h *state.HeldUp, now time.Time) bool {
 	return !h.Freed.IsZero() && !c.Passed(now, h.Freed.Add(StartPatience))
+}
+
+// KeptFor returns the Unix seconds from which, and until which, nodes and licences are kept for a job.
+func KeptFor(c *state.Core, h *state.HeldUp, now int64) (from, until int64) {
+	from = c.Until(now, h.From)
+	return from, h.End + from - h.From + stock.UntilLook
+}
+
+// keepLicenses adds the licences of the jobs for which nodes are kept: without them, Slurm would not start these jobs.
+func keepLicenses(c *state.Core, o *msg.Occupancy, s *state.Snapshot) {
+	for _, id := range slices.Sorted(maps.Keys(c.Delays.Jobs)) {
+		if h, r := c.Delays.Jobs[id], s.ByID[id]; r != nil && r.Licenses != "" && KeepsNodes(c, h, c.Now) {
+			from, until := KeptFor(c, h, s.Taken.Unix())
+			slurm.KeepLicenses(o, r, from, until)
+		}
+	}
 }
 
 // withoutHeldUp removes jobs from a list if nodes are already kept for them (addKeptFor).

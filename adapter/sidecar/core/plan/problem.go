@@ -13,6 +13,7 @@ import (
 func ProblemOf(c *state.Core, s *state.Snapshot, o *msg.Occupancy, list []slurm.Candidate) *msg.Problem {
 	now := s.Taken.Unix()
 	slurm.AddLicenses(c, o, s, stock.LicensesOf(list, c.Config.Observes()))
+	keepLicenses(c, o, s)
 	if !c.Config.Observes() {
 		list = stock.Packed(c, s, o, list)
 	}
@@ -114,7 +115,7 @@ func TakePlans(c *state.Core, in msg.Planned) {
 
 // awaitLicenses says which licences a planned job waits for.
 func awaitLicenses(c *state.Core, j *state.Job) {
-	if why := slurm.LicensesInUse(c, c.Snapshot, j); why != "" {
+	if why := slurm.LicensesInUse(c, c.Snapshot, &j.Record); why != "" {
 		j.WaitsFor(state.Saying(state.WhyLicensesAwaited, why))
 	}
 }

@@ -9,7 +9,6 @@ import (
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/plan"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/slurm"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/state"
-	"github.com/evoslurm/evoslurm/adapter/sidecar/core/stock"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/store/row"
 )
 
@@ -27,10 +26,10 @@ func addKeptFor(c *state.Core, o *msg.Occupancy, s *state.Snapshot, freed bool) 
 		if !plan.KeepsNodes(c, h, c.Now) || plan.IsFreed(c, h, c.Now) != freed {
 			continue
 		}
+		from, until := plan.KeptFor(c, h, now)
 		for _, name := range h.Nodes {
 			if n, ok := s.Index[name]; ok {
-				from := c.Until(now, h.From)
-				o.Add(n, from, h.End+from-h.From+stock.UntilLook)
+				o.Add(n, from, until)
 			}
 		}
 	}

@@ -18,9 +18,14 @@ type Lanes struct {
 	busy   [][]planner.NodeBusy
 	tried  []trial
 
+	licenses *LicensesLeft // nil: none count
+
 	room         []window // scratch
 	starts, ends []int64  // scratch
 }
+
+// Licensed has jobs start only while their licences are free.
+func (l *Lanes) Licensed(c *state.Core, o *msg.Occupancy) { l.licenses = LicensesNow(c, o) }
 
 // trial says where a job was placed: at is planner.Forever if it fits nowhere. No later job on these nodes that needs
 // as much, or more, begins before that.
@@ -76,9 +81,15 @@ func (l *Lanes) Place(list []Placed, held []int64) {
 			one.at = l.first(count)
 		}
 		l.tried = append(l.tried, one)
-		if one.at < planner.Forever {
-			p.Start, p.At = one.at+l.origin, make([]int, 0, count)
+		at := one.at
+		for from := l.licensed(p, at); from != at; from = l.licensed(p, at) {
+			l.windows(p.Nodes, from, lasts)
+			at = l.first(count)
+		}
+		if at < planner.Forever {
+			p.Start, p.At = at+l.origin, make([]int, 0, count)
 			l.takeFirst(p, count, held)
+			l.takeLicenses(p)
 		}
 	}
 }
@@ -94,6 +105,7 @@ func (l *Lanes) placeParts(p *Placed, held []int64) {
 				at = l.first(part.Count)
 			}
 		}
+		at = l.licensed(p, at)
 	}
 	if at == planner.Forever {
 		return
@@ -102,6 +114,21 @@ func (l *Lanes) placeParts(p *Placed, held []int64) {
 	for _, part := range p.Parts {
 		l.windows(part.Nodes, at, lasts)
 		l.takeFirst(p, len(p.At)+part.Count, held)
+	}
+	l.takeLicenses(p)
+}
+
+// licensed returns when, at the earliest, a job can start that has its nodes at some time.
+func (l *Lanes) licensed(p *Placed, at int64) int64 {
+	if l.licenses == nil || at == planner.Forever {
+		return at
+	}
+	return l.licenses.After(at, p.Licenses, p.Profile[0].Duration)
+}
+
+func (l *Lanes) takeLicenses(p *Placed) {
+	if l.licenses != nil {
+		l.licenses.Take(p.Start-l.origin, p.Start-l.origin+p.Profile[0].Duration, p.Licenses)
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/msg"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/state/statetest"
 	"github.com/evoslurm/evoslurm/planner"
+	"github.com/evoslurm/evoslurm/slurmctl"
 )
 
 // TestLanes places rigid jobs one after the other, like a backfill scheduler: each as early as it fits, and none later
@@ -92,6 +93,28 @@ func TestLanesOfParts(t *testing.T) {
 			if got != want {
 				t.Errorf("%q: job %d: %s, want %s", c.busy, i+1, got, want)
 			}
+		}
+	}
+}
+
+// TestLanesLicensed places two jobs that ask for the only licence. The first one waits for nodes: without bf_licenses, Slurm gives the
+// licence to the second one meanwhile.
+func TestLanesLicensed(t *testing.T) {
+	for parameters, want := range map[string]int64{"": 0, "bf_licenses": 60} {
+		o := busyLanes(t, "2:0-50 3:0-50")
+		o.Licenses = msg.Licenses{Names: []string{"foo"}, All: []planner.License{{Total: 1}}}
+		foo := []slurmctl.License{{Name: "foo", Count: 1}}
+		list := []Placed{
+			{Candidate: Candidate{Nodes: []int{1, 2, 3}, Licenses: foo, Profile: planner.Profile{{Duration: 10, Nodes: 3}}}},
+			{Candidate: Candidate{Nodes: []int{0}, Licenses: foo, Profile: planner.Profile{{Duration: 100, Nodes: 1}}}},
+		}
+		b := statetest.New(t, 4)
+		b.SlurmConfig.Values = map[string]string{"SchedulerParameters": parameters}
+		lanes := LanesOf(o)
+		lanes.Licensed(b.Core, o)
+		lanes.Place(list, slices.Repeat([]int64{planner.Forever}, 4))
+		if list[0].Start != statetest.Second+50 || list[1].Start != statetest.Second+want {
+			t.Errorf("%q: %d and %d, want 50 and %d", parameters, list[0].Start-statetest.Second, list[1].Start-statetest.Second, want)
 		}
 	}
 }

@@ -12,7 +12,8 @@ import (
 )
 
 // Slurm starts a job only while the licences that it asks for are free, and counts them until the job ends. Growths ask for none.
-// How many there are is read only while an evolving job waits for some, or with mode observe, any job. Who uses them is known from every poll.
+// How many there are is read only while an evolving job waits for some, or a stock job while nodes are held, or with mode observe, any job.
+// Who uses them is known from every poll.
 
 // licensesFor is how long the sidecar relies on the numbers of licences.
 const licensesFor = time.Minute
@@ -132,6 +133,15 @@ func AddLicenses(c *state.Core, o *msg.Occupancy, s *state.Snapshot, names msg.S
 	}
 }
 
+// KeepLicenses adds the licences that a pending job, or a task of an array, asks for, from one Unix second to another.
+func KeepLicenses(o *msg.Occupancy, r *slurmctl.Job, from, until int64) {
+	asked, _ := slurmctl.ParseLicenses(r.Licenses)
+	for _, need := range o.Licenses.Needs(asked) {
+		of := &o.Licenses.All[need.License]
+		of.Used = append(of.Used, planner.LicenseUse{Start: max(from-o.Origin, 0), End: until - o.Origin, Count: need.Count})
+	}
+}
+
 // addUse adds the use of licences from one Unix second to another. at has the places of those that count.
 func addUse(o *msg.Occupancy, at map[string]int, has []slurmctl.License, from, until int64) {
 	if until != planner.Forever {
@@ -154,13 +164,13 @@ func returns(c *state.Core, r *slurmctl.Job, now int64) int64 {
 	return c.Until(now, j.Plan[len(j.Plan)-1].End) + max(Margin(c), 1)
 }
 
-// LicensesInUse returns in words which licences of a queued job are in use at present; "" if it can have all. No nodes are held for
+// LicensesInUse returns in words which licences of a pending job are in use at present; "" if it can have all. No nodes are held for
 // such a job: it cannot start on them.
-func LicensesInUse(c *state.Core, s *state.Snapshot, j *state.Job) string {
-	if j.Record.Licenses == "" || !c.Licenses.Known {
+func LicensesInUse(c *state.Core, s *state.Snapshot, r *slurmctl.Job) string {
+	if r.Licenses == "" || !c.Licenses.Known {
 		return ""
 	}
-	asked, err := slurmctl.ParseLicenses(j.Record.Licenses)
+	asked, err := slurmctl.ParseLicenses(r.Licenses)
 	if err != nil {
 		return ""
 	}
@@ -185,4 +195,49 @@ func licensesUsed(c *state.Core, s *state.Snapshot) map[string]int {
 		}
 	}
 	return s.LicensesUsed
+}
+
+// LicensesLeft predicts when licences are free beside their use in an occupancy. Times count from its origin.
+type LicensesLeft struct {
+	all   *msg.Licenses
+	used  []*planner.Timeline
+	ahead bool
+}
+
+// LicensesLeftOf returns the licences of an occupancy. With `ahead`, a job must have them free for as long as it lasts, and not only
+// when it starts.
+func LicensesLeftOf(o *msg.Occupancy, ahead bool) *LicensesLeft {
+	l := &LicensesLeft{all: &o.Licenses, used: make([]*planner.Timeline, len(o.Licenses.All)), ahead: ahead}
+	for i, one := range o.Licenses.All {
+		l.used[i] = &planner.Timeline{}
+		for _, u := range one.Used {
+			l.used[i].Add(u.Start, u.End, u.Count)
+		}
+	}
+	return l
+}
+
+// LicensesNow returns the licences of an occupancy as Slurm sees them: only with bf_licenses, its backfill plans them, too.
+func LicensesNow(c *state.Core, o *msg.Occupancy) *LicensesLeft {
+	return LicensesLeftOf(o, c.SlurmConfig.Has("bf_licenses"))
+}
+
+// After returns the first second, at that time or later, at which a job can start that asks for some licences.
+func (l *LicensesLeft) After(at int64, asked []slurmctl.License, lasts int64) int64 {
+	if !l.ahead {
+		lasts = 1
+	}
+	for _, need := range l.all.Needs(asked) {
+		if at < planner.Forever {
+			at = max(at, l.used[need.License].EarliestFree(at, need.Count, lasts, l.all.All[need.License].Total))
+		}
+	}
+	return at
+}
+
+// Take has a job use licences from start to end.
+func (l *LicensesLeft) Take(start, end int64, asked []slurmctl.License) {
+	for _, need := range l.all.Needs(asked) {
+		l.used[need.License].Add(start, end, need.Count)
+	}
 }

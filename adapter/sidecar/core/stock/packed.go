@@ -48,7 +48,7 @@ func PlaceShared(c *state.Core, s *state.Snapshot, o *msg.Occupancy, list []slur
 		return false
 	}
 	h, ends := newShares(c, s, o, true)
-	h.held = held
+	h.held, h.licenses = held, slurm.LicensesNow(c, o)
 	for i := range list {
 		p, cand := &list[i], list[i].Candidate
 		record := *p.Record

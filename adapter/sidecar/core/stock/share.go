@@ -72,7 +72,7 @@ type nodeShares struct {
 
 	unreserved map[int][]stretch      // by node that is reserved for some time: without reservations
 	within     map[string][][]stretch // by reservation of the site: the nodes as jobs in it see them ("": jobs in none)
-	licenses   []*planner.Timeline    // their use
+	licenses   *slurm.LicensesLeft
 
 	parts map[slurmctl.JobID][]slurm.Candidate // by heterogeneous job, the components so far
 	count map[slurmctl.JobID]int               // and how many there are
@@ -137,13 +137,7 @@ func newShares(c *state.Core, s *state.Snapshot, o *msg.Occupancy, beside bool) 
 		h.addCertain()
 	}
 	h.reserve()
-	h.licenses = make([]*planner.Timeline, len(o.Licenses.All))
-	for i, l := range o.Licenses.All {
-		h.licenses[i] = &planner.Timeline{}
-		for _, u := range l.Used {
-			h.licenses[i].Add(u.Start, u.End, u.Count)
-		}
-	}
+	h.licenses = slurm.LicensesLeftOf(o, true)
 	return h, ends
 }
 
@@ -452,31 +446,26 @@ func (h *nodeShares) nodesFor(cand *slurm.Candidate, cpus int64) int {
 }
 
 // licensesOf returns which licences a job, or each task of an array, needs. Those of a heterogeneous job do not count.
-func (h *nodeShares) licensesOf(r *slurmctl.Job) []planner.LicenseNeed {
-	if len(h.licenses) == 0 || r.Licenses == "" || r.Heterogenous {
+func (h *nodeShares) licensesOf(r *slurmctl.Job) []slurmctl.License {
+	if len(h.o.Licenses.All) == 0 || r.Licenses == "" || r.Heterogenous {
 		return nil
 	}
 	asked, _ := slurmctl.ParseLicenses(r.Licenses)
-	return h.o.Licenses.Needs(asked)
+	return asked
 }
 
 // takeLicenses has a job have its licences from start to end.
 func (h *nodeShares) takeLicenses(r *slurmctl.Job, start, end int64) {
-	for _, need := range h.licensesOf(r) {
-		h.licenses[need.License].Add(start-h.o.Origin, end-h.o.Origin, need.Count)
-	}
+	h.licenses.Take(start-h.o.Origin, end-h.o.Origin, h.licensesOf(r))
 }
 
 // placeLicensed does what place does, for a job that also needs its licences.
 func (h *nodeShares) placeLicensed(cand *slurm.Candidate, count int, t, seconds int64, one *share) (int64, []int) {
-	needs := h.licensesOf(cand.Record)
+	asked := h.licensesOf(cand.Record)
 	for {
 		start, on := h.place(cand, count, t, seconds, one)
-		if t = start; start < planner.Forever {
-			for _, need := range needs {
-				at := h.licenses[need.License].EarliestFree(t-h.o.Origin, need.Count, seconds, h.o.Licenses.All[need.License].Total)
-				t = max(t, absolute(at, h.o.Origin))
-			}
+		if t = start; len(asked) > 0 && start < planner.Forever {
+			t = absolute(h.licenses.After(start-h.o.Origin, asked, seconds), h.o.Origin)
 		}
 		if t == start {
 			return start, on

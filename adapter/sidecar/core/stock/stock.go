@@ -175,15 +175,16 @@ func LicensesOf(list []slurm.Candidate, stock bool) msg.Set {
 }
 
 // licensesFor returns those licences that a stock job asks for, and that an evolving job wants, for all of its tasks that may run
-// at once. Without sets, it returns all that it asks for, once these are known.
+// at once. Without sets, or if only jobs count that could start at once, it returns all that it asks for, once these are known.
 func (t *Sets) licensesFor(c *state.Core, r *slurmctl.Job) []slurmctl.License {
-	if r.Licenses == "" || t != nil && len(t.licenses) == 0 || t == nil && (!slurm.ReadLicenses(c) || !c.Licenses.Known) {
+	any := t == nil || t.atOnce
+	if r.Licenses == "" || !any && len(t.licenses) == 0 || t == nil && !slurm.ReadLicenses(c) || any && !c.Licenses.Known {
 		return nil
 	}
 	all, _ := slurmctl.ParseLicenses(r.Licenses)
 	var shared []slurmctl.License
 	for _, l := range all {
-		if t == nil || t.licenses[l.Name] {
+		if any || t.licenses[l.Name] {
 			shared = append(shared, slurmctl.License{Name: l.Name, Count: l.Count * TasksAtOnce(r)})
 		}
 	}
@@ -293,7 +294,7 @@ func (t *Sets) competes(r *slurmctl.Job, inside bool, licenses []slurmctl.Licens
 	if t == nil || inside {
 		touched = t.touched(r.Partition)
 	}
-	if len(touched) == 0 && licenses != nil {
+	if len(touched) == 0 && licenses != nil && !t.atOnce {
 		return []int{elsewhere}
 	}
 	return touched
