@@ -287,7 +287,9 @@ func (x *slot) add(s slurmctl.MeasuredStep, joules float64) {
 	x.of.running = x.of.running || s.Joules < 0
 	x.of.shared = x.of.shared || from.Add(time.Second).Before(x.last) // slurmdbd rounds to seconds
 	x.of.joules += joules * float64(inside) / float64(s.End.Sub(s.Start))
-	x.of.covered += inside.Seconds()
+	if s.Joules > 0 { // of a step that was running at a resize, slurmdbd has the time until then, and 0
+		x.of.covered += inside.Seconds()
+	}
 	if until.After(x.last) {
 		x.last = until
 	}

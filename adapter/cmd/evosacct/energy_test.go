@@ -77,6 +77,7 @@ func TestMeasured(t *testing.T) {
 		"unknown, as NO_VAL64":            {append(slices.Clone(first), step(60, 50, -1, "n[1-5]"), step(50, 40, 900_000, "n[1-5]")), "~0.967 0.300 ~0.667"},
 		"without an end":                  {append(slices.Clone(first), step(60, 50, 900_000, "n[1-5]"), step(50, -1, -1, "n[1-5]")), "~0.967 0.300 ~0.667"},
 		"without an end, of a job before": {append(slices.Clone(first), second, step(95, -1, -1, "n[1-5]")), "0.800 0.300 0.500"},
+		"cut off by a resize":             {append(slices.Clone(first), step(60, 45, 0, "n[1-5]"), step(45, 40, 450_000, "n[1-5]")), "~0.967 0.300 ~0.667"},
 		"side by side on a node":          {append(slices.Clone(first), second, step(55, 45, 300_000, "n3")), "~0.967 0.300 ~0.667"},
 		"only a short srun step":          {append(slices.Clone(first), step(60, 58, 180_000, "n[1-5]")), "~0.967 0.300 ~0.667"},
 		"other nodes, and another time":   {append(slices.Clone(first), second, step(60, 40, 9_000_000, "m[1-5]"), step(30, 20, 9_000_000, "n[1-5]")), "0.800 0.300 0.500"},
