@@ -4,12 +4,12 @@ import "time"
 
 const (
 	enoughDone = 10              // tasks from which it is learnt how long one takes
-	handOver   = 5 * time.Second // at most, before a node has to be left: for its worker to end
+	handOver   = 8 * time.Second // before a node has to be left: tasks are ended some seconds early, and then their worker
 )
 
 // fits reports whether a task that takes so long may start on a node that is left by a time. Zero: unknown.
 func fits(now, until time.Time, need time.Duration) bool {
-	return need == 0 || until.IsZero() || !now.Add(need+min(need, handOver)).After(until)
+	return need == 0 || until.IsZero() || !now.Add(need+handOver).After(until)
 }
 
 // need returns how long a task takes that would be lost if its node went: as declared, or as three of four did at most.

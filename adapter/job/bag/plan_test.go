@@ -19,7 +19,7 @@ func TestFits(t *testing.T) {
 		"no need":           {time.Second, 0, true},
 		"just":              {time.Minute + handOver, time.Minute, true},
 		"just not":          {time.Minute + handOver, time.Minute + 1, false},
-		"a short one":       {2 * time.Second, time.Second, true},
+		"a short one":       {2 * time.Second, time.Second, false},
 		"the node is late":  {-time.Hour, time.Second, false},
 		"longer than ever":  {time.Hour, 1e9 * time.Second, false},
 		"longer than a day": {48 * time.Hour, 25 * time.Hour, true},
