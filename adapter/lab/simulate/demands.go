@@ -64,7 +64,7 @@ func (h *checks) demanded(id slurmctl.JobID, detail map[string]any) {
 // isBestEffort reports whether not even a job's smallest size is promised.
 func isBestEffort(j row.Job) bool { return j.Malleable != nil && j.Malleable.BestEffort != "" }
 
-// checkParked checks the nodes on which a best-effort job is about to start.
+// checkParked checks the nodes on which a best-effort job is about to start. Slurm may have started it at its StartTime already.
 func (h *checks) checkParked(id slurmctl.JobID) {
 	written := h.s.core.Written(h.text)
 	i := slices.IndexFunc(written, func(b msg.BookedJob) bool { return b.Job.SlurmID == uint32(id) })
@@ -74,7 +74,7 @@ func (h *checks) checkParked(id slurmctl.JobID) {
 	nodes, err := slurmctl.ExpandNodes(written[i].Plan[0].NodeList)
 	h.blame(err)
 	for _, r := range h.s.Cluster.Queue() {
-		if r.State == slurmctl.Running && len(msg.Common(r.NodeList, nodes)) > 0 {
+		if r.ID != id && r.State == slurmctl.Running && len(msg.Common(r.NodeList, nodes)) > 0 {
 			h.blame(fmt.Errorf("best-effort job %d starts on %s, and job %d (%s) has %s", id, slurmctl.CompressNodes(nodes), r.ID, r.Name, slurmctl.CompressNodes(r.NodeList)))
 		}
 	}

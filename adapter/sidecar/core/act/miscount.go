@@ -92,6 +92,7 @@ func SettleContact(c *state.Core, _ *state.Job, p *state.Pending, o msg.Outcome)
 	for _, n := range nodes {
 		slurm.Told(c, n)
 	}
+	c.ContactAgain = time.Time{}
 	if o.Err != nil {
 		c.ContactAgain = c.Now.Add(healPause)
 		c.Log.WithError(o.Err).WithField("nodes", slurmctl.CompressNodes(nodes)).

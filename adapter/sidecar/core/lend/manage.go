@@ -543,7 +543,7 @@ func lendableOf(m *state.Managing, j *state.Job, eligible []int, from int64) []s
 	for _, n := range eligible {
 		name := s.Nodes[n].Name
 		free := slurm.Idle(s, n) || from > m.Second && s.Nodes[n].Usable() && s.Nodes[n].Power() != slurmctl.PowerOn && !s.InUse[name] && onAt(m, name) <= from
-		if free && !barred[name] && !presses(m, j, name) && !slurm.IsSuspect(m.Core, []string{name}) && !slices.Contains(m.Leaked, name) && wantedAt(m.Wants[name], j) > until {
+		if free && !barred[name] && !presses(m, j, name) && !slurm.IsSuspect(m.Core, []string{name}) && !slices.Contains(m.Leaked, name) && !refusedAfter(m, j, name) && wantedAt(m.Wants[name], j) > until {
 			names = append(names, name)
 		}
 	}
@@ -552,6 +552,15 @@ func lendableOf(m *state.Managing, j *state.Job, eligible []int, from int64) []s
 		return cmp.Compare(wantedAt(m.Wants[b], j), wantedAt(m.Wants[a], j))
 	})
 	return names
+}
+
+// refusedAfter reports whether Slurm would refuse a node to others that there are for a while, once a best-effort job was requeued there:
+// Slurm counts the exclusive jobs on it wrong (see act/miscount.go), and lets the sidecar not have it contacted.
+func refusedAfter(m *state.Managing, j *state.Job, name string) bool {
+	if _, wrong := m.Shrunk[name]; !wrong || !j.BestEffort() || !j.Record.Exclusive || m.ContactAgain.IsZero() {
+		return false
+	}
+	return len(m.Waiting) > 0 || slices.ContainsFunc(m.Active, func(other *state.Job) bool { return !other.BestEffort() })
 }
 
 // barred returns the nodes that are offered already, or reserved before a Unix second or within a job's time

@@ -77,7 +77,7 @@ type Observed struct {
 	Healed  time.Time            // when healing leaks was last tried
 	Shrunk  map[string]Miscount  // nodes from which jobs were shrunk
 
-	ContactAgain time.Time         // when nodes may be contacted again after a failure
+	ContactAgain time.Time         // when nodes may be contacted again; zero: the last contact did not fail
 	Rules        RuleBook          // limits of accounts, QOS and partitions
 	Licenses     LicenseBook       // as of when a job last waited for some
 	ParksIn      map[ParksKey]bool // keys of expanders that the site's plugins want parked
