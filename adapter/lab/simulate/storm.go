@@ -19,9 +19,6 @@ const (
 	calm  = 5 * time.Hour
 )
 
-// idleStorms says whether one storm in seven has best-effort jobs, and nodes that go off by plan.
-var idleStorms bool
-
 // Storm makes a random history: a cluster, a workload, and everything that may go wrong with it for
 // a while; then calm, in which all jobs must end. Equal seeds make equal histories.
 func Storm(seed uint64) string {
@@ -88,7 +85,7 @@ func Storm(seed uint64) string {
 		g.add(p)
 		head[3] += fmt.Sprintf(" policy=%s approach=%s threshold=%d", m.pick("egs", "fpsma", "equipartition", "folding", "gain"), m.pick("pwa", "pwa", "pra"), m.IntN(2)*m.IntN(3*nodes))
 	}
-	if idleStorms && seed%7 == 6 { // by chances of their own
+	if seed%7 == 6 { // by chances of their own
 		e := &storming{Rand: rand.New(rand.NewPCG(seed, 61)), nodes: nodes}
 		for i := range 1 + e.IntN(3) {
 			e.bestEffort(i)
@@ -191,7 +188,7 @@ func Storm(seed uint64) string {
 		head[1] += " mem=1000"
 		g.sharing(o)
 	}
-	if idleStorms && seed%7 == 6 { // by chances of their own: nodes go off by plan
+	if seed%7 == 6 { // by chances of their own: nodes go off by plan
 		head = append(head, g.powered(rand.New(rand.NewPCG(seed, 60)))...)
 	}
 	if seed%7 == 0 { // running jobs cannot be changed

@@ -18,10 +18,6 @@ var (
 	stormSeed   = flag.Uint64("storm.seed", 0, "the first of them; 0: by chance")
 )
 
-func init() {
-	flag.BoolVar(&idleStorms, "storm.idle", false, "have storms with best-effort jobs and nodes that go off by plan")
-}
-
 // TestStorms plays random histories. It shrinks and reports a failing one.
 func TestStorms(t *testing.T) {
 	first := *stormSeed
