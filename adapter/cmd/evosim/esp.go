@@ -105,12 +105,7 @@ func espTables(topology, delays, burst bool) (rows []espRow, write func(io.Write
 	return rows, write
 }
 
-func espCommand() *cobra.Command {
-	strategy, format, submission, seeds, topology, delays := "noX", "table", "burst", 3, false, false
-	cmd := &cobra.Command{
-		Use:   "esp [--seeds=3] [--strategy=noX] [--submission=burst|normal] [--topology | --grow-delay] [--format=json|table]",
-		Short: "Run the benchmark ESP on a model of Slurm",
-		Long: `Run the Effective System Performance benchmark on the model of Slurm, in virtual time, as Georgiou's thesis (2010)
+const espHelp = `Run the Effective System Performance benchmark on the model of Slurm, in virtual time, as Georgiou's thesis (2010)
 runs it on the real one: 230 jobs of 14 types, with or without (throughput) the two jobs that request the whole
 system. Efficiency is the shortest possible time divided by the actual time: with the 10,773 s that are
 printed with the jobs, and with the 11,003 s to which their work adds up.
@@ -130,8 +125,15 @@ jobs begin (tables 3.7 and 3.8 of the thesis): by Slurm that does not know the i
 with all jobs submitted with evosbatch, with and without --prefer-near.
 
 With --grow-delay, the 69 jobs ask where growths may make waiting jobs start later (grow_delay in evoslurm.yaml), by none
-to 30 minutes in all.`,
-		Args: cobra.NoArgs,
+to 30 minutes in all.`
+
+func espCommand() *cobra.Command {
+	strategy, format, submission, seeds, topology, delays := "noX", "table", "burst", 3, false, false
+	cmd := &cobra.Command{
+		Use:   "esp [--seeds=3] [--strategy=noX] [--submission=burst|normal] [--topology | --grow-delay] [--format=json|table]",
+		Short: "Run the benchmark ESP on a model of Slurm",
+		Long:  espHelp,
+		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if format != "json" && format != "table" {
 				return fmt.Errorf(`--format=%s: must be "json" or "table"`, format)
