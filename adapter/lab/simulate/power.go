@@ -29,21 +29,27 @@ func (h *history) checkPower(effects []msg.Effect) {
 		if mode := h.s.Config.Power.Mode; mode != "act" {
 			h.blame(fmt.Errorf("nodes go off with power.mode: %s", mode))
 		}
-		now := h.s.Cluster.Now()
-		soon := now.Add(soonestUp)
 		for _, b := range h.s.core.Written(h.checks.text) {
-			for _, step := range b.Plan {
-				if over := step.Step < b.Job.Step || step.Step == b.Job.Step && b.Job.State == row.Waiting; over { // perhaps early
-					continue
-				}
-				nodes, _ := slurmctl.ExpandNodes(step.NodeList)
-				if i := slices.IndexFunc(off.Nodes, func(n string) bool { return slices.Contains(nodes, n) }); i >= 0 && step.Start.Before(soon) && step.End.After(now.Add(time.Second)) {
-					h.blame(fmt.Errorf("%s goes off, and job %d is planned there from %s on", off.Nodes[i], b.Job.SlurmID, step.Start))
-				}
-			}
+			h.checkGoesOff(b, off.Nodes)
 		}
 	}
 	if _, busy := h.s.Cluster.Powers(); busy[slurmctl.PowerDown]+busy[slurmctl.PowerDrain] > 0 {
 		h.blame(errors.New("a node goes off that a job has"))
+	}
+}
+
+// checkGoesOff checks that a job is not planned soon on nodes that go off.
+func (h *history) checkGoesOff(b msg.BookedJob, off []string) {
+	now := h.s.Cluster.Now()
+	r, known := h.s.Cluster.Record(slurmctl.JobID(b.Job.SlurmID))
+	ended := known && r.Ended() // and the sidecar asks how
+	for _, step := range b.Plan {
+		if over := step.Step < b.Job.Step || step.Step == b.Job.Step && (b.Job.State == row.Waiting || ended); over { // perhaps early
+			continue
+		}
+		nodes, _ := slurmctl.ExpandNodes(step.NodeList)
+		if i := slices.IndexFunc(off, func(n string) bool { return slices.Contains(nodes, n) }); i >= 0 && step.Start.Before(now.Add(soonestUp)) && step.End.After(now.Add(time.Second)) {
+			h.blame(fmt.Errorf("%s goes off, and job %d is planned there from %s on", off[i], b.Job.SlurmID, step.Start))
+		}
 	}
 }
