@@ -1,6 +1,7 @@
 package adopt
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"maps"
@@ -177,12 +178,13 @@ func Rests(c *state.Core) (shown []api.Job) {
 	if c.Snapshot == nil {
 		return nil
 	}
+	refused := refusedTasks(c)
 	for _, id := range slices.Sorted(maps.Keys(c.Arrays)) {
 		r := c.Snapshot.ByID[id]
 		if !c.Arrays[id].Ours || r == nil || r.ArrayTasks <= 1 || r.State != slurmctl.Pending || c.Refused[id].ID != 0 {
 			continue
 		}
-		why := "waits for earlier tasks"
+		why := cmp.Or(refused[id], "waits for earlier tasks")
 		if r.Priority == 0 || waitsForOthers(r) {
 			why = r.Reason
 		}
@@ -191,6 +193,19 @@ func Rests(c *state.Core) (shown []api.Job) {
 		shown = append(shown, rest)
 	}
 	return shown
+}
+
+// refusedTasks says of each array with a refused task why the rest waits for that one.
+func refusedTasks(c *state.Core) map[slurmctl.JobID]string {
+	why := map[slurmctl.JobID]string{}
+	for _, id := range slices.Sorted(maps.Keys(c.Refused)) {
+		if r := c.Snapshot.ByID[id]; r != nil {
+			if task, is := r.Task(); is && why[r.ArrayJobID] == "" {
+				why[r.ArrayJobID] = fmt.Sprintf("waits for task %d, %s", task, c.Refused[id].Reason)
+			}
+		}
+	}
+	return why
 }
 
 // mostRest bounds the text of the tasks that a user's array has in its record, in bytes.
