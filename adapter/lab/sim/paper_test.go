@@ -3,6 +3,7 @@ package sim_test
 import (
 	"errors"
 	"math"
+	"sync"
 	"testing"
 
 	"github.com/evoslurm/evoslurm/adapter/lab/sim"
@@ -11,24 +12,25 @@ import (
 	"github.com/evoslurm/evoslurm/slurmctl/slurmtest/must"
 )
 
-func paper(t *testing.T, tests int) sim.PaperResult {
-	t.Helper()
+// paper returns 1,000 tests.
+var paper = sync.OnceValues(func() (sim.PaperResult, error) {
 	var strategies []planner.Strategy
 	for _, name := range planner.PaperStrategies() {
 		s, err := planner.StrategyByName(name)
-		must.OK(t, err)
+		if err != nil {
+			return sim.PaperResult{}, err
+		}
 		strategies = append(strategies, s)
 	}
-	got, err := sim.Paper(workload.DefaultPaper, tests, 1, strategies, nil)
-	must.OK(t, err)
-	return got
-}
+	return sim.Paper(workload.DefaultPaper, 1000, 1, strategies, nil)
+})
 
 // TestPaperTables: 1,000 tests on 100 nodes give the published averages, within 1.5 points
 // (percent) or .02 (relative to rigid), and minima and maxima as doc.go says. Subtests are named after the table, the column,
 // and the strategy.
 func TestPaperTables(t *testing.T) {
-	got := paper(t, 1000)
+	got, err := paper()
+	must.OK(t, err)
 	for i, column := range sim.Columns {
 		if column == "schedule_ms" {
 			continue // another machine, another language
@@ -61,8 +63,10 @@ func TestPaperTables(t *testing.T) {
 
 // TestPaperTruncated: more averages equal the published ones if both are cut to the printed digits than if ours are rounded.
 func TestPaperTruncated(t *testing.T) {
+	got, err := paper()
+	must.OK(t, err)
 	cut, rounded, all := 0, 0, 0
-	for _, row := range paper(t, 1000).Rows {
+	for _, row := range got.Rows {
 		for _, column := range sim.Columns {
 			if column == "schedule_ms" {
 				continue
