@@ -35,6 +35,10 @@ func TestExamplesAll(t *testing.T) {
 		{folder: "spawn", profile: following, resizes: true, variables: "PAUSE=0.9", check: (*site).painted},
 		{folder: "torch", profile: long, resizes: true, variables: "ITERATIONS=100,MASTER=localhost", check: trained},
 		{folder: "petsc", profile: long, resizes: true, variables: "ITERATIONS=20", check: (*site).heated},
+		{folder: "amr", profile: long, resizes: true, variables: "ITERATIONS=154,LEVEL=7,OMPI_MCA_mpi_yield_when_idle=1", check: (*site).refined},
+	}
+	if *only == "" || *only == "amr" {
+		s.compileAMR()
 	}
 	s.examples(slices.DeleteFunc(all, func(e example) bool { return *only != "" && *only != e.folder }))
 	if *only == "" || *only == "snakemake" {
