@@ -48,3 +48,12 @@ type BookedJob struct {
 	Bound string // the nodes that the job may have, as the user listed them
 	Open  row.Promise
 }
+
+// CopyOf returns a pointer to a copy.
+func CopyOf[T any](p *T) *T {
+	if p == nil {
+		return nil
+	}
+	n := *p
+	return &n
+}

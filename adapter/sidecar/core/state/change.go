@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/evoslurm/evoslurm/adapter/sidecar/core/msg"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/store/row"
 	"github.com/evoslurm/evoslurm/slurmctl"
 )
@@ -120,8 +121,8 @@ func Wrote(r *slurmctl.Job, u slurmctl.JobUpdate) {
 func (j *Job) Copy() *Job {
 	n, values := *j, *j.Job
 	n.Job = &values
-	values.Moldable, values.Malleable, values.Progress = CopyOf(j.Moldable), CopyOf(j.Malleable), CopyOf(j.Progress)
-	n.Kept, n.Unheld, n.Undo = CopyOf(j.Kept), CopyOf(j.Unheld), nil
+	values.Moldable, values.Malleable, values.Progress = msg.CopyOf(j.Moldable), msg.CopyOf(j.Malleable), msg.CopyOf(j.Progress)
+	n.Kept, n.Unheld, n.Undo = msg.CopyOf(j.Kept), msg.CopyOf(j.Unheld), nil
 	n.Shunned, n.RefusedIn, n.RefusedAs, n.Marked, n.Forbidden = maps.Clone(j.Shunned), maps.Clone(j.RefusedIn), maps.Clone(j.RefusedAs), maps.Clone(j.Marked), maps.Clone(j.Forbidden)
 	return &n
 }

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/evoslurm/evoslurm/adapter/sidecar/core/msg"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/store/row"
 	"github.com/evoslurm/evoslurm/slurmctl"
 )
@@ -78,7 +79,7 @@ func (d *delays) Copied() delays {
 	n := *d
 	n.Jobs, n.Distrusted = make(map[slurmctl.JobID]*HeldUp, len(d.Jobs)), maps.Clone(d.Distrusted)
 	for id, h := range d.Jobs {
-		n.Jobs[id] = CopyOf(h)
+		n.Jobs[id] = msg.CopyOf(h)
 	}
 	n.Late, n.Grown = map[slurmctl.JobID]*row.Delay{}, maps.Clone(d.Grown)
 	return n

@@ -56,15 +56,6 @@ func (k *OpenCall) Result() TriedTarget {
 // Forget deletes a call's attempt.
 func (k *OpenCall) Forget() { k.Tried, k.Basis, k.Target = nil, nil, nil }
 
-// CopyOf returns a pointer to a copy.
-func CopyOf[T any](p *T) *T {
-	if p == nil {
-		return nil
-	}
-	n := *p
-	return &n
-}
-
 // OpenCall holds a client's waiting call.
 type OpenCall struct {
 	msg.Call
