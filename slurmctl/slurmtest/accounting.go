@@ -85,7 +85,7 @@ func (c *Cluster) startSlurmdbd(ctx context.Context) error {
 		auth,
 		"DbdHost=" + c.site.host,
 		"DbdAddr=" + loopback,
-		fmt.Sprintf("DbdPort=%d", c.site.port+1),
+		fmt.Sprintf("DbdPort=%d", c.site.dbPort),
 		"SlurmUser=" + c.site.slurmUser,
 		"PidFile=" + c.databaseDir() + "/slurmdbd.pid",
 		"LogFile=" + c.site.dir + "/log/slurmdbd.log",
@@ -114,13 +114,19 @@ func (c *Cluster) startSlurmdbd(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return d.until(ctx, func() bool { return accepts("tcp", fmt.Sprintf("%s:%d", loopback, c.site.port+1)) })
+	return d.until(ctx, func() bool { return accepts("tcp", fmt.Sprintf("%s:%d", loopback, c.site.dbPort)) })
 }
 
 // startAccounting starts the database and slurmdbd. The first time on a machine, it fills them,
 // which takes seconds, and keeps a copy of the result. Later it starts from that copy. It needs
-// munged.
+// munged. A cluster beside another only registers there.
 func (c *Cluster) startAccounting(ctx context.Context, munge <-chan error) error {
+	if c.options.Beside != nil {
+		if err := <-munge; err != nil {
+			return err
+		}
+		return c.fillAccounting(ctx)
+	}
 	key, err := c.templateKey(ctx)
 	if err != nil {
 		return err
@@ -164,9 +170,9 @@ func (c *Cluster) startAccounting(ctx context.Context, munge <-chan error) error
 // fillAccounting registers the cluster with slurmdbd, with one account for all users.
 func (c *Cluster) fillAccounting(ctx context.Context) error {
 	for _, args := range [][]string{
-		{"cluster", clusterName},
-		{"account", accountName, "cluster=" + clusterName},
-		{"user", c.userNames(), "account=" + accountName, "cluster=" + clusterName},
+		{"cluster", c.options.Name},
+		{"account", accountName, "cluster=" + c.options.Name},
+		{"user", c.userNames(), "account=" + accountName, "cluster=" + c.options.Name},
 	} {
 		if _, err := c.Run(ctx, Root, "sacctmgr", append([]string{"-i", "add"}, args...)...); err != nil {
 			return err

@@ -199,7 +199,10 @@ func (c *Cluster) boot(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	c.site.port = m.Port
+	c.site.port, c.site.dbPort, c.site.shared = m.Port, m.Port+1, c.site.dir
+	if other := c.options.Beside; other != nil {
+		c.site.dbPort, c.site.shared = other.site.dbPort, other.site.shared
+	}
 	if err := c.writeConf(); err != nil {
 		return err
 	}
@@ -209,8 +212,11 @@ func (c *Cluster) boot(ctx context.Context) error {
 		}
 	}
 	start := c.startMunge
-	if c.options.AuthSlurm {
+	switch {
+	case c.options.AuthSlurm:
 		start = c.prepareAuthSlurm
+	case c.options.Beside != nil:
+		start = func(context.Context) error { return nil }
 	}
 	munge := make(chan error, 1)
 	go func() { munge <- start(ctx) }()

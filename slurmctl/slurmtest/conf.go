@@ -10,19 +10,18 @@ import (
 // site holds what a configuration needs to know about the machine and the cluster's place on it.
 type site struct {
 	dir       string
+	shared    string // folder of the cluster whose munged and slurmdbd are used: dir, or another's
+	dbPort    int    // of slurmdbd
 	host      string // short host name
 	bind      bool   // the daemons can listen only on loopback
-	port      int    // slurmctld; port+1 is slurmdbd, port+1+i is slurmd of node i
+	port      int    // slurmctld; port+1 is its own slurmdbd, port+1+i is slurmd of node i
 	slurmUser string
 	version   string
 }
 
-const (
-	clusterName = "slurmtest"
-	loopback    = "127.0.0.1" // the address of all daemons
-)
+const loopback = "127.0.0.1" // the address of all daemons
 
-func (s site) mungeSocket() string { return s.dir + "/munge/socket" }
+func (s site) mungeSocket() string { return s.shared + "/munge/socket" }
 func (s site) conf() string        { return s.dir + "/slurm.conf" }
 
 // placed returns a text of Options with the cluster's folder filled in.
@@ -55,7 +54,7 @@ func slurmConf(o Options, s site) (string, error) {
 		}
 	}
 	set(
-		"ClusterName", clusterName,
+		"ClusterName", o.Name,
 		"SlurmctldHost", fmt.Sprintf("%s(%s)", s.host, loopback),
 		"SlurmctldPort", fmt.Sprint(s.port),
 		"SlurmUser", s.slurmUser,
@@ -115,7 +114,7 @@ func slurmConf(o Options, s site) (string, error) {
 		set(
 			"AccountingStorageType", "accounting_storage/slurmdbd",
 			"AccountingStorageHost", loopback,
-			"AccountingStoragePort", fmt.Sprint(s.port+1),
+			"AccountingStoragePort", fmt.Sprint(s.dbPort),
 			"AccountingStoragePass", s.mungeSocket(),
 		)
 	} else {

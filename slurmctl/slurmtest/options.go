@@ -11,6 +11,12 @@ import (
 // Options describes a cluster. The zero value is 8 nodes with 4 CPUs each in one partition "main",
 // without accounting.
 type Options struct {
+	// Name is the cluster's name, in lower case; default "slurmtest".
+	Name string
+	// Beside is a cluster with Accounting whose slurmdbd and munged this one shares, as clusters of one site do: sbatch -M
+	// NAME reaches each from each. This one ends first.
+	Beside *Cluster
+
 	Nodes    int // default 8
 	CPUs     int // per node, default 4; may exceed the machine's
 	MemoryMB int // per node, default 1000
@@ -97,6 +103,15 @@ func (o Options) withDefaults() (Options, error) {
 		if *d.value < 0 {
 			return o, fmt.Errorf("slurmtest: Options.%s is %d", d.name, *d.value)
 		}
+	}
+	if o.Name == "" {
+		o.Name = "slurmtest"
+	}
+	if o.Beside != nil {
+		if !o.Beside.options.Accounting || o.AuthSlurm || o.OwnClock || o.Name == o.Beside.options.Name {
+			return o, fmt.Errorf("slurmtest: %q beside %q: the other needs accounting, and this one MUNGE, the machine's clock, and a name of its own", o.Name, o.Beside.options.Name)
+		}
+		o.Accounting = true
 	}
 	if o.SelectType == "" {
 		o.SelectType = "cons_tres"

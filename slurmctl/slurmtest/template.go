@@ -22,7 +22,7 @@ func (c *Cluster) templateKey(ctx context.Context) (string, error) {
 		return "", fmt.Errorf("slurmtest: mariadbd --version: %w", err)
 	}
 	const layout = 3 // raise it with every change of a template's contents
-	sum := sha256.Sum256(fmt.Appendf(nil, "%d %s %s %s %s", layout, mariadb, c.site.version, c.site.slurmUser, c.userNames()))
+	sum := sha256.Sum256(fmt.Appendf(nil, "%d %s %s %s %s %s", layout, mariadb, c.site.version, c.site.slurmUser, c.userNames(), c.options.Name))
 	return fmt.Sprintf("mariadb-%x", sum[:8]), nil
 }
 
