@@ -34,6 +34,7 @@ type Client struct {
 	Dir     string        // folder of the commands; "" to search PATH
 	Env     []string      // NAME=value, added to a minimal clean environment
 	Timeout time.Duration // per command; 0 for DefaultTimeout
+	Remote  string        // another cluster of the site, which slurmdbd knows; "" for the machine's own
 
 	// Ran, if set, is called after every command has ended, from many goroutines.
 	Ran func(Ran)
@@ -313,6 +314,9 @@ func (c *Client) environment(cmd command) []string {
 		env.set("TZ", "UTC0")
 		env.set("SLURM_TIME_FORMAT", "%s")
 		env.set("SLURM_BITSTR_LEN", "0")
+	}
+	if c.Remote != "" {
+		env.set("SLURM_CLUSTERS", c.Remote)
 	}
 	for _, kv := range cmd.env {
 		name, value, _ := strings.Cut(kv, "=")

@@ -33,8 +33,11 @@ const mostWatts = 1_000_000
 // user's own sacct. An answer of more than 16 MiB is an error.
 func (c *Client) MeasuredSteps(ctx context.Context, uid uint32, from, until time.Time) ([]MeasuredStep, error) {
 	const layout = "2006-01-02T15:04:05"
-	out := &bounded{most: mostSteps}
-	_, _, err := c.run(ctx, command{name: "sacct", into: out, args: []string{"--noheader", "--parsable2", "--local", "--duplicates",
+	out, where := &bounded{most: mostSteps}, "--local"
+	if c.Remote != "" {
+		where = "--clusters=" + c.Remote
+	}
+	_, _, err := c.run(ctx, command{name: "sacct", into: out, args: []string{"--noheader", "--parsable2", where, "--duplicates",
 		"--user=" + strconv.FormatUint(uint64(uid), 10), "--starttime=" + from.UTC().Format(layout), "--endtime=" + until.UTC().Format(layout),
 		"--format=JobIDRaw,Start,End,ConsumedEnergyRaw,NodeList"}})
 	if out.over {

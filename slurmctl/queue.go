@@ -208,6 +208,9 @@ func (c *Client) QueueLines(ctx context.Context, q Queue) (lines []QueueLine, sa
 	if err != nil {
 		return nil, "", err
 	}
+	if c.Remote != "" && q.Header {
+		out = strings.TrimPrefix(out, "CLUSTER: "+c.Remote+"\n")
+	}
 	records, err := t.split(out)
 	if err != nil {
 		return nil, said, fmt.Errorf("squeue: %w", err)

@@ -19,6 +19,12 @@ import (
 
 // Client makes a client of the configured sidecar.
 func Client(site config.Config) (*api.Client, error) {
+	k := &knowledge{account: site.SidecarUser, slurm: &slurmctl.Client{Dir: site.Slurm.Bin, Timeout: site.Slurm.Timeout}}
+	return k.client(site)
+}
+
+// client makes a client of a sidecar.
+func (k *knowledge) client(site config.Config) (*api.Client, error) {
 	client, err := api.NewClient(site.API, api.Munge{Socket: site.Munge.Socket})
 	if err != nil {
 		return nil, err
@@ -30,7 +36,6 @@ func Client(site config.Config) (*api.Client, error) {
 		}
 		client.UseTLS(cfg)
 	}
-	k := &knowledge{account: site.SidecarUser, slurm: &slurmctl.Client{Dir: site.Slurm.Bin, Timeout: site.Slurm.Timeout}}
 	client.ClusterName, client.Trusts = k.cluster, k.trusts
 	if site.Auth == config.AuthJWT {
 		client.Token = Tokens(k.slurm).Get

@@ -44,6 +44,7 @@ func (d drawn) add(e drawn) drawn {
 // meter knows what rows drew.
 type meter struct {
 	power    config.Power
+	cluster  string // named by --clusters; "": the own one
 	watts    func(node string, features []string) config.Watts // nil: all nodes are alike
 	features map[string][]string                               // by node, if watts depend on them
 	measured map[place]float64
@@ -96,8 +97,7 @@ func (m *meter) shown(j api.Job, now time.Time) *api.Energy {
 
 // ask asks Slurm what it measured, if it measures at all, and for the nodes' features if their watts depend on them. What it
 // does not answer is left to the watts, with a warning.
-func (m *meter) ask(ctx context.Context, site config.Config, jobs []api.Job, warn io.Writer) {
-	slurm := &slurmctl.Client{Dir: site.Slurm.Bin, Timeout: patience}
+func (m *meter) ask(ctx context.Context, slurm *slurmctl.Client, jobs []api.Job, warn io.Writer) {
 	if len(m.power.Types) > 0 {
 		m.watts = m.power.WattsOf()
 	}

@@ -19,7 +19,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/evoslurm/evoslurm/adapter/api"
-	"github.com/evoslurm/evoslurm/adapter/api/reach"
 	"github.com/evoslurm/evoslurm/adapter/cmd/internal/complete"
 	"github.com/evoslurm/evoslurm/adapter/internal/config"
 	"github.com/evoslurm/evoslurm/adapter/internal/legible"
@@ -47,6 +46,7 @@ func main() {
 // options holds the command line's options.
 type options struct {
 	users, accounts, partitions, names, states, jobs []string
+	clusters                                         []string
 	all, noHeader, parsable, parsable2, jobsOnly     bool
 	json, help                                       bool
 	start, end, format, totals                       string
@@ -91,28 +91,7 @@ node-seconds of each step. The options are those of sacct.`,
 			if err != nil {
 				return err
 			}
-			client, err := reach.Client(site)
-			if err != nil {
-				return err
-			}
-			jobs, err := o.read(cmd.Context(), client)
-			if err != nil {
-				return fmt.Errorf("%w; sacct has what Slurm knows", err)
-			}
-			meter := &meter{power: site.Power}
-			if o.wantsEnergy() {
-				jobs = o.chosen(jobs)
-				meter.ask(cmd.Context(), site, jobs, cmd.ErrOrStderr())
-			}
-			return o.write(os.Stdout, jobs, time.Now(), meter, func(id uint32) ([]api.Event, error) {
-				ctx, cancel := context.WithTimeout(cmd.Context(), patience)
-				defer cancel()
-				events, err := client.Events(ctx, api.EventQuery{Job: id})
-				if err != nil {
-					return nil, fmt.Errorf("what the sidecar at %s has recorded of job %d, for column %s: %w", site.API, id, strings.Join(told, " or "), err)
-				}
-				return events, nil
-			})
+			return o.show(cmd.Context(), site, os.Stdout, cmd.ErrOrStderr())
 		},
 	}
 	f := cmd.Flags()
@@ -134,6 +113,7 @@ node-seconds of each step. The options are those of sacct.`,
 	f.BoolVarP(&o.parsable2, "parsable2", "P", false, "separate columns with |, without truncation")
 	f.BoolVarP(&o.parsable, "parsable", "p", false, "same as --parsable2, with | at the end of each line")
 	f.BoolVarP(&o.noHeader, "noheader", "n", false, "omit the headings")
+	f.StringSliceVarP(&o.clusters, "clusters", "M", nil, "jobs of these clusters of the site, each asked of its own sidecar, or of all")
 	f.BoolVar(&o.json, "json", false, "print JSON in the form of evosqueue --json=evoslurm")
 	config.AddFlag(f)
 	version.Flag(cmd, linked)
@@ -147,7 +127,7 @@ node-seconds of each step. The options are those of sacct.`,
 	}
 	complete.Flags(cmd, map[string]func(context.Context) []string{"partition": complete.Partitions, "accounts": complete.Accounts,
 		"state": complete.Fixed(slices.Sorted(maps.Keys(short))...), "format": complete.Fixed(columns...), "totals": complete.Fixed(slices.Sorted(maps.Keys(owners))...)})
-	complete.None(cmd, "starttime", "endtime", "user", "uid", "jobs", "name")
+	complete.None(cmd, "starttime", "endtime", "user", "uid", "jobs", "name", "clusters")
 	return o, cmd
 }
 
@@ -326,7 +306,7 @@ func (o *options) write(w io.Writer, jobs []api.Job, now time.Time, m *meter, ev
 		}
 		rows := m.steps(l.Job, grown, now)
 		job := whole(l.Job, rows, grown, now)
-		job.label = l.Label()
+		job.label, job.cluster = l.Label(), m.cluster
 		o.line(&b, "+", func(c column) string { return c.text(job) })
 		for _, r := range rows {
 			if !o.jobsOnly {

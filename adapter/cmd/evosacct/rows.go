@@ -20,6 +20,7 @@ import (
 type row struct {
 	job         api.Job
 	label       string // its ID as shown
+	cluster     string // named by --clusters
 	step        int    // 0: the job as a whole
 	state       string
 	start, end  time.Time // zero: not yet
@@ -81,7 +82,7 @@ func (m *meter) steps(j api.Job, grown []ran.Promise, now time.Time) []row {
 		i := slices.IndexFunc(rows, func(r row) bool { return r.step == p.Step })
 		if i < 0 {
 			i = len(rows)
-			rows = append(rows, row{job: j, label: j.Label(), step: p.Step, start: p.Start})
+			rows = append(rows, row{job: j, label: j.Label(), cluster: m.cluster, step: p.Step, start: p.Start})
 			if g := slices.IndexFunc(grown, func(g ran.Promise) bool { return g.Step == p.Step }); g >= 0 {
 				rows[i].grown = grown[g : g+1]
 			}
@@ -176,6 +177,7 @@ var all = []column{
 	{"User", 9, func(r row) string { return r.job.User }},
 	{"UID", 6, func(r row) string { return strconv.FormatUint(uint64(r.job.UID), 10) }},
 	{"Account", 10, func(r row) string { return r.job.Account }},
+	{"Cluster", 10, func(r row) string { return r.cluster }},
 	{"Partition", 10, func(r row) string { return r.job.Partition }},
 	{"State", 10, func(r row) string { return r.state }},
 	{"Submit", 19, func(r row) string { return at(r.job.Submit) }},

@@ -38,6 +38,13 @@ func newQueue() *slurmctl.Client {
 	return &slurmctl.Client{Env: env}
 }
 
+// newQueueOf returns squeue of another cluster of the site.
+func newQueueOf(cluster *slurmctl.Client) *slurmctl.Client {
+	queue := newQueue()
+	queue.Dir, queue.Remote = cluster.Dir, cluster.Remote
+	return queue
+}
+
 // owners maps Slurm jobs to evolving jobs: base jobs and the links of chains and, with all,
 // companions.
 func owners(jobs []api.Job, all bool) map[slurmctl.JobID]*api.Job {

@@ -19,7 +19,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/evoslurm/evoslurm/adapter/api"
-	"github.com/evoslurm/evoslurm/adapter/api/reach"
 	"github.com/evoslurm/evoslurm/adapter/cmd/internal/complete"
 	"github.com/evoslurm/evoslurm/adapter/internal/config"
 	"github.com/evoslurm/evoslurm/adapter/internal/legible"
@@ -119,12 +118,11 @@ and the planned start and end.`,
 			if err != nil {
 				return err
 			}
-			client, err := reach.Client(site)
+			show, err := o.shown(cmd.Context(), site)
 			if err != nil {
 				return err
 			}
-			o.address = site.API
-			return o.run(cmd.Context(), client, os.Stdout, display.Look(os.Stdout, os.Getenv))
+			return o.run(cmd.Context(), show, os.Stdout, display.Look(os.Stdout, os.Getenv))
 		},
 	}
 	f := cmd.Flags()
@@ -260,18 +258,22 @@ func (o *options) needsPlans() bool {
 	return o.gantt || o.squeue() || o.jsonAs == ownJSON || len(o.filter.nodes) > 0
 }
 
+// viewer writes the jobs as they are now.
+type viewer func(ctx context.Context, now time.Time, t display.Terminal) (string, error)
+
 // run shows the jobs once, or again and again until ctx is done.
-func (o *options) run(ctx context.Context, from source, out io.Writer, t display.Terminal) error {
+func (o *options) run(ctx context.Context, show viewer, out io.Writer, t display.Terminal) error {
 	for {
-		text, err := o.view(ctx, from, time.Now(), t)
+		text, err := show(ctx, time.Now(), t)
 		if ctx.Err() != nil && o.iterate > 0 {
 			return nil
 		}
 		if err != nil && o.iterate == 0 {
+			_, _ = io.WriteString(out, text)
 			return err
 		}
 		if err != nil {
-			text = fmt.Sprintf("evosqueue: error: %v\n", err)
+			text += fmt.Sprintf("evosqueue: error: %v\n", err)
 		}
 		switch {
 		case o.iterate > 0 && o.gantt && t.TTY:
@@ -294,9 +296,6 @@ func (o *options) run(ctx context.Context, from source, out io.Writer, t display
 func (o *options) view(ctx context.Context, from source, now time.Time, t display.Terminal) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	if err := o.ownCluster(ctx, from); err != nil {
-		return "", err
-	}
 	list := from.Queue
 	if o.needsPlans() {
 		list = from.Jobs
@@ -397,23 +396,6 @@ func (o *options) slurm() queue {
 		return o.from
 	}
 	return newQueue()
-}
-
-// ownCluster refuses other clusters than the sidecar's. Slurm has their names in lower case.
-func (o *options) ownCluster(ctx context.Context, from source) error {
-	if !slices.ContainsFunc(o.clusters, func(name string) bool { return name != "" }) {
-		return nil
-	}
-	status, err := from.Status(ctx)
-	if err != nil {
-		return silent(ctx, o.address, err)
-	}
-	for _, name := range o.clusters {
-		if !strings.EqualFold(name, status.Cluster) {
-			return fmt.Errorf("--clusters=%s: the sidecar at %s has the jobs of cluster %s; ask the other's own (--config, EVOSLURM_API)", strings.Join(o.clusters, ","), o.address, status.Cluster)
-		}
-	}
-	return nil
 }
 
 // redraw puts a text over the one before it without a flicker: from the top, each

@@ -127,7 +127,7 @@ func TestBadFlags(t *testing.T) {
 	for args, reason := range map[string]string{
 		"-j x": "invalid job ID \"x\"", "-j 0": "invalid job ID \"0\"", "-t XX": "invalid job state: XX; there are PD, CF, R, WT, S, CD", "--gantt -l": "only one of --json, --yaml, --gantt and --long", "-i -1": "at least 0.1 seconds", "--what": "unrecognized option '--what'", "--st": "ambiguous", "job": "unrecognized option: job", "-j 1 2": "unrecognized option: 2",
 		"-o %{nothing}": "no field is called {nothing}: there are bounds, claim, components", "-o %{step": "{ without }", "-o %i -O jobid": "incompatible", "-l -o %i": "mutually exclusive",
-		"--federation": "one cluster", "-M other": "has the jobs of cluster this", "-w n[": "invalid entry for --nodelist", "-w n1,nosuch": "Invalid node name nosuch",
+		"--federation": "no federated cluster", "-M a,b --json": "go with one cluster", "-w n[": "invalid entry for --nodelist", "-w n1,nosuch": "Invalid node name nosuch",
 	} {
 		if _, err := view(t, display.Terminal{}, strings.Fields(args)...); err == nil || !strings.Contains(err.Error(), reason) {
 			t.Errorf("%s: %v, want %q", args, err, reason)
@@ -177,7 +177,7 @@ func TestIterate(t *testing.T) {
 	} {
 		ctx, cancel := context.WithCancel(t.Context())
 		out := &untilFull{cancel: cancel}
-		if err := c.o.run(ctx, c.from, out, display.Terminal{TTY: c.tty, Width: 80, Height: 24}); err != nil {
+		if err := c.o.run(ctx, c.o.of(c.from), out, display.Terminal{TTY: c.tty, Width: 80, Height: 24}); err != nil {
 			t.Error(err)
 		}
 		if n := strings.Count(out.text.String(), c.want); n != 3 {
@@ -185,7 +185,7 @@ func TestIterate(t *testing.T) {
 		}
 	}
 	var o options
-	if err := o.run(t.Context(), fixed{err: errors.New("away")}, io.Discard, display.Terminal{}); err == nil || err.Error() != "away" {
+	if err := o.run(t.Context(), o.of(fixed{err: errors.New("away")}), io.Discard, display.Terminal{}); err == nil || err.Error() != "away" {
 		t.Errorf("without --iterate: %v", err)
 	}
 }

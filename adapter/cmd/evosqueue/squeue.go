@@ -45,10 +45,10 @@ func (s *asSqueue) addFlags(f *pflag.FlagSet) {
 	f.BoolVar(&s.unique, "array-unique", false, "as in squeue")
 	f.BoolVarP(&s.priority, "priority", "P", false, "show a job once per partition (with --format)")
 	f.BoolVar(&s.noConvert, "noconvert", false, "print numbers without units (with --format)")
-	f.BoolVar(&s.local, "local", false, "show only this cluster (always so)")
-	f.StringSliceVarP(&s.clusters, "clusters", "M", nil, "accepted only for the sidecar's own cluster")
-	f.BoolVar(&s.federation, "federation", false, "rejected: the sidecar has the jobs of one cluster")
-	f.BoolVar(&s.sibling, "sibling", false, "rejected: the sidecar has the jobs of one cluster")
+	f.BoolVar(&s.local, "local", false, "show only this cluster")
+	f.StringSliceVarP(&s.clusters, "clusters", "M", nil, "jobs of these clusters of the site, each asked of its own sidecar, or of all")
+	f.BoolVar(&s.federation, "federation", false, "rejected: Evoslurm drives no federated cluster")
+	f.BoolVar(&s.sibling, "sibling", false, "rejected: Evoslurm drives no federated cluster")
 	f.BoolVarP(&s.verbose, "verbose", "v", false, "print how squeue is called, on standard error")
 	f.BoolVar(&s.usage, "usage", false, "list the options in brief")
 }
@@ -146,7 +146,9 @@ func some(are ...bool) (n int) {
 func (o *options) check() error {
 	switch {
 	case (o.federation || o.sibling) && !o.local && len(o.clusters) == 0: // these go before, as in squeue
-		return errors.New("--federation and --sibling: the sidecar has the jobs of one cluster; ask each cluster's own (--config, EVOSLURM_API)")
+		return errors.New("--federation and --sibling: Evoslurm drives no federated cluster; --clusters=all shows the jobs of all of the site's clusters")
+	case len(o.clusters) > 1 && (o.jsonAs != "" || o.yaml_):
+		return errors.New("--json and --yaml go with one cluster: name one at a time with --clusters")
 	case some(o.jsonAs != "", o.yaml_, o.gantt, o.long) > 1:
 		return errors.New("only one of --json, --yaml, --gantt and --long can be had at a time")
 	case o.format != "" && o.longFormat != "":

@@ -107,7 +107,7 @@ var variables = map[string]struct{ value, asked string }{
 	"SQUEUE_FORMAT": {"%i", ""}, "SQUEUE_FORMAT2": {"jobid", ""}, "SQUEUE_LICENSES": {"l", "--licenses=l"}, "SQUEUE_NAMES": {"amr", "--name=amr"},
 	"SQUEUE_PARTITION": {"main", "--partitions=main"}, "SQUEUE_PRIORITY": {"", "--priority"}, "SQUEUE_QOS": {"q", "--qos=q"}, "SQUEUE_SORT": {"-i", "--sort=-i"},
 	"SQUEUE_STATES": {"PD", "--states=PD"}, "SQUEUE_USERS": {"alice", "--users=alice"}, "SQUEUE_LOCAL": {"", ""}, "SLURM_CLUSTERS": {"lab", ""},
-	"SQUEUE_FEDERATION": {"", "one cluster"}, "SQUEUE_SIBLING": {"", "one cluster"}, "SQUEUE_SIB": {"", "one cluster"},
+	"SQUEUE_FEDERATION": {"", "no federated cluster"}, "SQUEUE_SIBLING": {"", "no federated cluster"}, "SQUEUE_SIB": {"", "no federated cluster"},
 	"SLURM_TIME_FORMAT": {"%s", ""}, "SLURM_BITSTR_LEN": {"8", ""}, "SLURM_CONF": {"/etc/slurm/slurm.conf", ""}, "SLURM_DEBUG_FLAGS": {"Route", ""},
 }
 

@@ -37,6 +37,8 @@ type Config struct {
 
 	Slurm Slurm `mapstructure:"slurm"`
 
+	Clusters Clusters `mapstructure:"clusters"`
+
 	Mode    Mode    `mapstructure:"mode"`
 	Observe Observe `mapstructure:"observe"` // what mode: observe records
 
@@ -274,6 +276,7 @@ func Default() Config {
 		Munge:        Munge{MaxAge: time.Minute},
 		SidecarUser:  "evoslurm",
 		Slurm:        Slurm{Timeout: 30 * time.Second, Share: 0.01},
+		Clusters:     Clusters{Dir: "/etc/evoslurm/clusters", Wait: time.Second},
 		Mode:         ModeAct,
 		Observe:      Observe{MiB: 256},
 		PollInterval: time.Second,
@@ -349,6 +352,7 @@ func (c Config) Validate() error {
 	check(c.Munge.MaxAge >= time.Second, "munge.max_age", "%v; want 1s or more", c.Munge.MaxAge)
 	check(c.Slurm.Timeout >= time.Second, "slurm.timeout", "%v; want 1s or more", c.Slurm.Timeout)
 	check(c.Slurm.Share > 0 && c.Slurm.Share <= 1, "slurm.share", "%v; want more than 0 and 1 at most", c.Slurm.Share)
+	c.Clusters.validate(check)
 	check(c.Mode == ModeAct || c.Mode == ModeObserve, "mode", "%q; want act or observe", c.Mode)
 	check(c.Observe.Dir == "" || filepath.IsAbs(c.Observe.Dir), "observe.dir", "%q is not an absolute path", c.Observe.Dir)
 	check(c.Observe.MiB >= 4, "observe.mib", "%d; want 4 or more", c.Observe.MiB)

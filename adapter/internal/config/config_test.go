@@ -78,6 +78,7 @@ auth: jwt
 jwt: {key: /x/j}
 munge: {socket: /x/m, max_age: 2m}
 slurm: {bin: /x/bin, timeout: 5s, share: 0.1}
+clusters: {dir: /x/c, wait: 4s}
 poll_interval: 500ms
 partitions: [a, b]
 stock_jobs: 7
@@ -119,6 +120,7 @@ log: {level: debug, format: json}
 	want := Config{
 		Database: "/x/db", Listen: Listen{Socket: "/x/s", TCP: ":7", Forwarded: []string{"[2001:db8::1]:341"}, Certificate: "/x/lc", Key: "/x/lk", ClientCA: "/x/la", User: "w"}, TLS: TLS{"/x/ca", "/x/nc", "/x/nk"}, SidecarUser: "evo", Web: Web{":8", "/evo/", "/x/t", "/x/c", "/x/k"}, API: "head:7",
 		Auth: AuthJWT, JWT: JWT{"/x/j"}, Munge: Munge{Socket: "/x/m", MaxAge: 2 * time.Minute}, Slurm: Slurm{Bin: "/x/bin", Timeout: 5 * time.Second, Share: 0.1},
+		Clusters:     Clusters{Dir: "/x/c", Wait: 4 * time.Second},
 		PollInterval: 500 * time.Millisecond, Partitions: []string{"a", "b"}, StockJobs: 7,
 		Strategy: "2X+c",
 		Strategies: Strategies{Dir: "/x/s", SHA256: []string{"9F86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08  dir/klein"},
@@ -238,6 +240,9 @@ func TestRefused(t *testing.T) {
 		"munge: {max_age: 0s}":                "munge.max_age",
 		"slurm: {timeout: 0s}":                "slurm.timeout",
 		"strategies: {dir: x}":                "strategies.dir",
+		"clusters: {dir: x}":                  "clusters.dir",
+		"clusters: {wait: 1ms}":               "clusters.wait",
+		"clusters: {wait: 1h}":                "clusters.wait",
 		"strategies: {sha256: [abc klein]}":   "strategies.sha256",
 		"strategies: {parameters: [a]}":       "strategies.parameters",
 		"strategies: {timeout: 1ms}":          "strategies.timeout",

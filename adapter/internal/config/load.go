@@ -100,18 +100,24 @@ func decode(v *viper.Viper) (c Config, err error) {
 // readFile reads the file that applies into v, and refuses keys that do not exist.
 func readFile(v *viper.Viper, flags *pflag.FlagSet, known map[string]any) (string, error) {
 	file, named := fileName(flags)
+	err := mergeFile(v, file, known)
+	if !named && errors.Is(err, fs.ErrNotExist) {
+		return "", nil
+	}
+	return file, err
+}
+
+// mergeFile reads a file into v, and refuses keys that do not exist.
+func mergeFile(v *viper.Viper, file string, known map[string]any) error {
 	f, err := os.Open(file)
 	if err != nil {
-		if !named && errors.Is(err, fs.ErrNotExist) {
-			return "", nil
-		}
-		return "", fmt.Errorf("configuration: %w", err)
+		return fmt.Errorf("configuration: %w", err)
 	}
 	defer f.Close()
 	own := viper.New()
 	own.SetConfigType("yaml")
 	if err := own.ReadConfig(f); err != nil {
-		return "", fmt.Errorf("%s: %w", file, err)
+		return fmt.Errorf("%s: %w", file, err)
 	}
 	var unknown []string
 	for _, key := range own.AllKeys() {
@@ -127,12 +133,12 @@ func readFile(v *viper.Viper, flags *pflag.FlagSet, known map[string]any) (strin
 	}
 	if len(unknown) > 0 {
 		slices.Sort(unknown)
-		return "", fmt.Errorf("%s: unknown keys: %s", file, strings.Join(unknown, ", "))
+		return fmt.Errorf("%s: unknown keys: %s", file, strings.Join(unknown, ", "))
 	}
 	if err := v.MergeConfigMap(own.AllSettings()); err != nil {
-		return "", fmt.Errorf("%s: %w", file, err)
+		return fmt.Errorf("%s: %w", file, err)
 	}
-	return file, nil
+	return nil
 }
 
 // renamed are keys of before.
