@@ -41,6 +41,9 @@ type Backend interface {
 	// Progress takes a report of progress.
 	Progress(ctx context.Context, id uint32, r ProgressReport) (Progress, error)
 	CancelHolds(ctx context.Context, id uint32, r CancelHolds) (Cancelled, error)
+	// Place waits for where the caller's job would run, if it were submitted now. If ctx ends first, it returns Ready false and
+	// no error.
+	Place(ctx context.Context, q PlacementQuery) (Placement, error)
 	// Drain switches the sidecar off, or on again if r is nil.
 	Drain(ctx context.Context, r *DrainRequest, caller string) (Drain, error)
 

@@ -74,6 +74,8 @@ func discreet(answer any, with func(string) string) {
 			}
 			a.Moldable = &m
 		}
+	case *Placement:
+		apply(&a.Waits, &a.Unfit)
 	case *Offer:
 		apply(&a.Why, &a.Note)
 	case *Allocation:

@@ -13,6 +13,7 @@
 //	POST /v1/jobs/{id}/answer      answers it, waits until that is done   AnswerRequest → Answer
 //	POST /v1/jobs/{id}/progress    how far the application is             ProgressReport → Progress
 //	POST /v1/jobs/{id}/cancel-holds  has its promise lapse; for operators CancelHolds → Cancelled
+//	POST /v1/places                where a job would run                  PlacementQuery → Placement
 //	POST /v1/drain                   switches the sidecar off; for operators DrainRequest → Drain
 //	POST /v1/resume                  switches it on again; for operators {} → Status
 //	GET  /v1/strategies[/{name}]   planning algorithms                    []Strategy, Strategy

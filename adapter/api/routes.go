@@ -26,6 +26,7 @@ func (d *desk) table() []route {
 		{http.MethodPost, "/v1/jobs/{id}/answer", d.answerOffer},
 		{http.MethodPost, "/v1/jobs/{id}/progress", d.progress},
 		{http.MethodPost, "/v1/jobs/{id}/cancel-holds", d.cancelHolds},
+		{http.MethodPost, "/v1/places", d.place},
 		{http.MethodPost, "/v1/drain", d.drain},
 		{http.MethodPost, "/v1/resume", d.resume},
 		{http.MethodGet, "/v1/events", d.events},

@@ -14,6 +14,7 @@ import (
 	"github.com/evoslurm/evoslurm/adapter/internal/config"
 	"github.com/evoslurm/evoslurm/adapter/internal/drivemode"
 	"github.com/evoslurm/evoslurm/adapter/internal/energy"
+	"github.com/evoslurm/evoslurm/adapter/job/request"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/msg"
 	"github.com/evoslurm/evoslurm/planner"
 	"github.com/evoslurm/evoslurm/slurmctl"
@@ -560,7 +561,6 @@ func (h *history) progress(words []string) error {
 	return nil
 }
 
-// cancelHolds NAME: an operator cancels the holds of a job.
 // set has an operator set keys of the configuration at run time, KEY=VALUE each.
 func (h *history) set(words []string) error {
 	theirs := h.s.Policy
@@ -572,6 +572,36 @@ func (h *history) set(words []string) error {
 	return nil
 }
 
+// place KEY [PROFILE[/PROFILE…]] [user=] [partition=] [exclude=] [minutes=] [drive=] [withdraw]: a user asks where a job would run.
+func (h *history) place(words []string) error {
+	if len(words) < 2 {
+		return errors.New("place KEY PROFILE, or place KEY withdraw")
+	}
+	o := options(words[1:])
+	q := &api.PlacementQuery{ID: words[0], Partition: o["partition"], Exclude: o["exclude"]}
+	if _, q.Withdraw = o["withdraw"]; !q.Withdraw {
+		sp := request.Request{Drive: drivemode.Mode(o["drive"])}
+		err := sp.Set("profile", words[1])
+		if strings.Contains(words[1], "/") {
+			a := &App{}
+			if a.Alternatives, err = request.ParseAlternatives(strings.ReplaceAll(words[1], "/", "|")); err == nil {
+				sp.Profile = a.Alternatives[0]
+				a.mold(&sp)
+			}
+		}
+		if err := cmp.Or(err, given(o, "minutes", &q.Minutes, func(text string) (int64, error) { return strconv.ParseInt(text, 10, 64) })); err != nil {
+			return err
+		}
+		q.Request, _ = sp.Marker()
+	}
+	user := userNamed(o["user"])
+	h.s.Cluster.Go(func(p *slurmsim.Process) {
+		h.s.call(p, msg.Call{UID: user.UID, User: user.Name, Place: q}) // the reply is part of the history
+	})
+	return nil
+}
+
+// cancelHolds NAME: an operator cancels the holds of a job.
 func (h *history) cancelHolds(words []string) error {
 	if len(words) != 1 {
 		return errors.New("cancelholds NAME")

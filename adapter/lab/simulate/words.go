@@ -33,6 +33,7 @@ func (h *history) words() map[string]doing {
 		"submit":   h.submit,
 		"change":   h.change,
 		"progress": h.progress,
+		"place":    h.place, // where a job would run if it were submitted now
 		"stock":    h.stock,
 		"forge":    h.forge,                                             // a job of another user's that is named as an expander
 		"stop":     named(func(name string) { h.stopped[name] = true }), // a user stops every salloc that runs in the user's name

@@ -7,6 +7,7 @@ import (
 
 	"github.com/evoslurm/evoslurm/adapter/api"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/msg"
+	"github.com/evoslurm/evoslurm/slurmctl"
 )
 
 // Status implements api.Backend.
@@ -176,6 +177,19 @@ func (c *Controller) CancelHolds(ctx context.Context, id uint32, req api.CancelH
 		return api.Cancelled{Job: id, Holds: []api.Span{}}, err
 	}
 	return *r.Cancelled, err
+}
+
+// Place implements api.Backend.
+func (c *Controller) Place(ctx context.Context, q api.PlacementQuery) (api.Placement, error) {
+	u, err := slurmctl.LookupUser(api.Caller(ctx))
+	if err != nil {
+		return api.Placement{}, api.Errorf(api.ErrForbidden, "%v", err)
+	}
+	r, err := c.ask(ctx, msg.Call{Place: &q, User: u.Name})
+	if r.Place == nil {
+		return api.Placement{}, err
+	}
+	return *r.Place, err
 }
 
 // ask passes a call to the core. A caller that stops waiting gets the current state.

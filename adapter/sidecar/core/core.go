@@ -97,6 +97,7 @@ func cycle(c *state.Core, s *state.Snapshot) {
 	hold.Price(c, s)
 	delay.Measure(c, s)
 	// 6. plan
+	talk.ForgetPlaces(c)
 	refit.Plan(c, s)
 }
 

@@ -302,16 +302,28 @@ func chooseDrive(c *state.Core, r *slurmctl.Job, sp request.Request, j *state.Jo
 }
 
 func adoptJob(c *state.Core, r *slurmctl.Job, sp request.Request, chain []slurmctl.JobID, a state.RequestRead) error {
-	if a.UserErr != nil {
-		return a.UserErr
+	if err := cmp.Or(a.UserErr, denied(c, r, groupsOf(a))); err != nil {
+		return err
 	}
 	sp, err := plan.Malleable(c, r, sp)
-	if err = cmp.Or(denied(c, r, groupsOf(a)), err); err != nil {
+	if err != nil {
 		return err
 	}
+	j, why, err := newJob(c, r, sp, chain, a)
+	if err != nil {
+		return err
+	}
+	c.AddJob(j, adopted(c, j, sp, why))
+	Add(c, j)
+	c.LogJob(j).WithField("profile", j.Profile.String()).WithField("drive", j.Drive).Info("adopted")
+	return nil
+}
+
+// newJob makes a job of what a Slurm job asks for, with the reason for its drive mode, or returns why it cannot evolve.
+func newJob(c *state.Core, r *slurmctl.Job, sp request.Request, chain []slurmctl.JobID, a state.RequestRead) (*state.Job, string, error) {
 	whole := sp.Whole()
 	if err := checkSteps(c, r, sp, whole); err != nil {
-		return err
+		return nil, "", err
 	}
 	array, task := taskOf(r)
 	values := &row.Job{
@@ -339,23 +351,35 @@ func adoptJob(c *state.Core, r *slurmctl.Job, sp request.Request, chain []slurmc
 	bindTo(j, sp.Nodes)
 	See(j, r)
 	if err := learn(j, a, whole[0].Nodes); err != nil {
-		return err
+		return nil, "", err
 	}
-	if err := errors.Join(sp.CheckClaim(), sp.CheckLinks()); err != nil {
-		return err
-	}
-	if err := plan.ClaimBeyond(c, j); err != nil {
-		return err
+	if err := errors.Join(sp.CheckClaim(), sp.CheckLinks(), plan.ClaimBeyond(c, j)); err != nil {
+		return nil, "", err
 	}
 	why, err := chooseDrive(c, r, sp, j)
-	if err != nil {
-		return err
-	}
 	state.SetMode(c, j)
-	c.AddJob(j, adopted(c, j, sp, why))
-	Add(c, j)
-	c.LogJob(j).WithField("profile", values.Profile.String()).WithField("drive", values.Drive).Info("adopted")
-	return nil
+	return j, why, err
+}
+
+// Supposed returns a job as it would be adopted if Slurm had that record of it, or why it never could be. The limits of its
+// account and QOS are left to the submission.
+func Supposed(c *state.Core, s *state.Snapshot, r slurmctl.Job, asked slurmctl.JobRequest) (*state.Job, error) {
+	sp, marked, err := request.ParseMarker(r.Comment)
+	if err == nil && !marked {
+		err = errors.New("the request is no marker of an evolving job")
+	}
+	if err == nil {
+		sp, err = bounded(s, sp)
+	}
+	if err = cmp.Or(err, onBlocks(c, &r, sp), inReservation(c, s, &r, sp)); err != nil {
+		return nil, err
+	}
+	if sp, err = plan.Malleable(c, &r, sp); err != nil {
+		return nil, err
+	}
+	r.NumNodes = sp.Whole()[0].Nodes
+	j, _, err := newJob(c, &r, sp, nil, state.RequestRead{Request: asked, Known: true})
+	return j, err
 }
 
 // adopted returns what the event of a new job tells.

@@ -237,6 +237,11 @@ func inTheWay(c *state.Core, s *state.Snapshot, t *state.Target, o *msg.Occupanc
 	return "it cannot be had"
 }
 
+// InTheWay describes what uses the nodes on which a job could start now.
+func InTheWay(c *state.Core, s *state.Snapshot, j *state.Job, o *msg.Occupancy, now int64) string {
+	return whoHas(c, s, &state.Target{Job: j}, o, 0, now, now+j.Profile[0].Duration)
+}
+
 // whoHas describes what uses the nodes that step k of a job may have, from start to end.
 func whoHas(c *state.Core, s *state.Snapshot, t *state.Target, o *msg.Occupancy, k int, start, end int64) string {
 	pool, _ := slurm.EligibleBeside(c, s, t.Job)

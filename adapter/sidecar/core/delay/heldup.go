@@ -225,7 +225,7 @@ func isHeldUp(c *state.Core, s *state.Snapshot, p *slurm.Placed, from []int64, n
 	can := p.Start <= now
 	held := can && slices.ContainsFunc(p.At, func(n int) bool { return from[n] < end })
 	if h == nil {
-		if !held || len(c.Delays.Jobs) >= plan.MostHeldUp || c.Delays.Of(p.Record.UID) >= stock.MostOfUser {
+		if !held || len(c.Delays.Jobs) >= plan.MostHeldUp || heldUpOf(c, p.Record.UID) >= stock.MostOfUser {
 			return false
 		}
 		h = &state.HeldUp{Since: s.Taken, UID: p.Record.UID}
@@ -461,4 +461,14 @@ func Outranks(c *state.Core, r, other *slurmctl.Job) bool {
 	}
 	p := c.Rules.Limits.Preemption()
 	return p.Yields(other.Partition, other.QOS, r.Partition, r.QOS) || p.Suspends(other.Partition, other.QOS, r.Partition, r.QOS)
+}
+
+// heldUpOf counts the jobs of a user that are held up.
+func heldUpOf(c *state.Core, uid uint32) (n int) {
+	for _, h := range c.Delays.Jobs {
+		if h.UID == uid {
+			n++
+		}
+	}
+	return n
 }

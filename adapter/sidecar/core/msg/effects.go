@@ -45,6 +45,7 @@ type (
 		Answer     *api.Answer
 		Progress   *api.Progress
 		Cancelled  *api.Cancelled
+		Place      *api.Placement
 		Submit     *api.Submission // in place of an answer: the caller must submit a job first
 		Err        error
 	}

@@ -61,7 +61,7 @@ type Outcome struct {
 
 // Call is a request from a job's script or an administrator. It asks what the job has. It also ends a step if
 // Next is set, changes the coming steps if Change is set, waits for an offer if Offer is set, answers an offer
-// if Answer is set, reports progress if Progress is set, or cancels the job's holds if Cancel is set. A
+// if Answer is set, reports progress if Progress is set, cancels the job's holds if Cancel is set, or asks where a job would run if Place is set. A
 // [Reply] with the same ID answers it.
 type Call struct {
 	ID     uint64
@@ -74,6 +74,8 @@ type Call struct {
 
 	Progress *api.ProgressReport
 	Cancel   *api.CancelHolds
+	Place    *api.PlacementQuery
+	User     string    // name of the caller, with Place
 	Hands    api.Hands // what the caller can do for the sidecar, and has done
 }
 

@@ -225,6 +225,8 @@ func (r Reply) String() string {
 		return strings.TrimSuffix(fmt.Sprintf("reply to %d: %v done; %s", r.Progress.Job, r.Progress.Fraction, r.Progress.Speedup), "; ")
 	case r.Cancelled != nil:
 		return fmt.Sprintf("reply to %d: %d holds cancelled", r.Cancelled.Job, len(r.Cancelled.Holds))
+	case r.Place != nil:
+		return "reply: " + placeText(r.Place)
 	case r.Allocation.Done:
 		return fmt.Sprintf("reply to %d: done", r.Allocation.Job)
 	case !r.Allocation.Ready:
@@ -322,4 +324,21 @@ func clock(t time.Time) string {
 		return "parked"
 	}
 	return cmp.Or(t.UTC().Format(time.TimeOnly), "-")
+}
+
+// placeText returns where a job would run that is not submitted yet.
+func placeText(a *api.Placement) string {
+	switch {
+	case !a.Ready:
+		return "no place yet"
+	case a.Unfit != "":
+		return "no place ever: " + a.Unfit
+	case a.Start.IsZero():
+		return "no place is kept"
+	}
+	text := fmt.Sprintf("a place from %s to %s, kept until %s; %d of %d nodes are free", clock(a.Start), clock(a.End), clock(a.Until), a.Free, a.Nodes)
+	if a.Waits != "" {
+		text += "; " + a.Waits
+	}
+	return text
 }

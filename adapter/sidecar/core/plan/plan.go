@@ -67,7 +67,7 @@ func Candidates(c *state.Core, s *state.Snapshot, now int64) []slurm.Candidate {
 	list = inTurns(c, withinShares(c, withoutHeldUp(c, Behind(list))), now)
 	admit(c, s, list, now)
 	aim(c, list, now)
-	return list
+	return withProspects(c, s, list, now)
 }
 
 // plannable reports whether a queued job can be planned now, and says why not. It sets the job's priority. The

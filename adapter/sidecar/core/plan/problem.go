@@ -91,7 +91,7 @@ func TakePlans(c *state.Core, in msg.Planned) {
 	for _, p := range in.Jobs {
 		j := c.ByID[p.Job]
 		switch {
-		case j == nil || j.Runs():
+		case takeProspect(c, p), j == nil || j.Runs():
 		case p.Unfit != "":
 			dropPlan(c, j, slurm.OutsideText(c, c.Snapshot, j, p.Unfit))
 		default:

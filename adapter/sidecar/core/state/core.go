@@ -93,18 +93,19 @@ type Miscount struct {
 
 // Jobs holds the evolving jobs.
 type Jobs struct {
-	Active  []*Job                          // not ended, oldest first
-	Ended   []*Job                          // the last ones
-	ByID    map[slurmctl.JobID]*Job         // by base jobs, companions and links of chains
-	Coming  map[slurmctl.JobID]uint32       // users of jobs that will be adopted, or now are
-	Refused map[slurmctl.JobID]Refused      // jobs with a marker that are not adopted
-	Known   map[slurmctl.JobID]row.Known    // all jobs ever adopted, as the database has them
-	LastRow int64                           // highest ID of the known jobs
-	Scripts map[slurmctl.JobID]*Script      // scripts read or being read, for adopt
-	Asked   map[slurmctl.JobID]*RequestRead // requests read or being read
-	Unsaved map[*Job]bool                   `codec:"-"` // jobs whose plans must be written
-	Aside   map[slurmctl.JobID]msg.Aside    // jobs whose handling ended the sidecar
-	Arrays  map[slurmctl.JobID]Array        // those that are there
+	Active    []*Job                          // not ended, oldest first
+	Ended     []*Job                          // the last ones
+	ByID      map[slurmctl.JobID]*Job         // by base jobs, companions and links of chains
+	Coming    map[slurmctl.JobID]uint32       // users of jobs that will be adopted, or now are
+	Refused   map[slurmctl.JobID]Refused      // jobs with a marker that are not adopted
+	Known     map[slurmctl.JobID]row.Known    // all jobs ever adopted, as the database has them
+	LastRow   int64                           // highest ID of the known jobs
+	Scripts   map[slurmctl.JobID]*Script      // scripts read or being read, for adopt
+	Asked     map[slurmctl.JobID]*RequestRead // requests read or being read
+	Unsaved   map[*Job]bool                   `codec:"-"` // jobs whose plans must be written
+	Aside     map[slurmctl.JobID]msg.Aside    // jobs whose handling ended the sidecar
+	Arrays    map[slurmctl.JobID]Array        // those that are there
+	Prospects []*Prospect                     // jobs that are not submitted yet
 
 	EventsOf map[uint32]msg.Quota // events that users caused
 	MutedOf  map[uint32]muted     // last unwritten events of jobs that are not adopted, by user
@@ -176,9 +177,7 @@ func (c *Core) LogJob(j *Job) note {
 func (c *Core) Owner(id slurmctl.JobID) *Job { return c.ByID[id] }
 
 func SortedKeys[V any](m map[string]V) []string {
-	keys := slices.AppendSeq(make([]string, 0, len(m)), maps.Keys(m))
-	slices.Sort(keys)
-	return keys
+	return slices.Sorted(maps.Keys(m))
 }
 
 // quiet holds facts about the last cycle for [core.still].

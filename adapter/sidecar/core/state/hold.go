@@ -101,16 +101,6 @@ type HeldUp struct {
 	End   int64    // Unix second until which they are kept: the start plus the job's time limit
 }
 
-// Of counts the jobs of a user.
-func (d *delays) Of(uid uint32) (n int) {
-	for _, h := range d.Jobs {
-		if h.UID == uid {
-			n++
-		}
-	}
-	return n
-}
-
 // WaitsFor records whether something currently keeps the job from starting.
 func (h *HeldUp) WaitsFor(something bool, now time.Time) {
 	switch {

@@ -2,6 +2,7 @@ package state
 
 import (
 	"slices"
+	"time"
 
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/msg"
 	"github.com/evoslurm/evoslurm/slurmctl"
@@ -60,4 +61,12 @@ func (c *Core) StorePlan(j *Job, plan []msg.PlannedStep) {
 	j.Plan = plan
 	c.Unsaved[j] = true
 	c.Tries.Changed++
+}
+
+// Prospect is a job that is not submitted yet and has asked for a place. It is planned behind all jobs that were there before. Owner: talk.
+type Prospect struct {
+	*Job            // as it would be adopted
+	Until time.Time // until when the place is kept
+	Key   string    // of the question
+	Made  bool      // a plan was made, or there can be none
 }

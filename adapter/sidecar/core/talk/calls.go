@@ -50,6 +50,9 @@ func Withdrawn(c *state.Core, in msg.Withdrawal) {
 	case k.Offer != nil:
 		c.Emit(msg.Reply{ID: k.ID, Offer: &api.Offer{Job: k.Job}})
 		return
+	case k.Place != nil:
+		c.Emit(msg.Reply{ID: k.ID, Place: &api.Placement{Cluster: c.SlurmConfig.ClusterName}})
+		return
 	case k.Answer != nil:
 		c.Emit(msg.Reply{ID: k.ID, Answer: &api.Answer{Job: k.Job, Offer: k.Answer.Offer}})
 		return
@@ -63,7 +66,7 @@ func Withdrawn(c *state.Core, in msg.Withdrawal) {
 func AnswerCalls(c *state.Core) {
 	answered := map[*state.OpenCall]bool{}
 	for _, k := range change.InTurn(c) {
-		again := k.Again || k.Change != nil
+		again := k.Again || k.Change != nil || k.Place != nil
 		k.Again = false
 		answered[k] = again && answer(c, k)
 	}
@@ -97,6 +100,8 @@ func answer(c *state.Core, k *state.OpenCall) bool {
 	case k.Cancel != nil:
 		hold.CancelHolds(c, k)
 		return true
+	case k.Place != nil:
+		return place(c, k)
 	}
 	return answerLetGo(c, k) || answerNext(c, k)
 }

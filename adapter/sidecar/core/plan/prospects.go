@@ -1,0 +1,97 @@
+package plan
+
+import (
+	"slices"
+
+	"github.com/evoslurm/evoslurm/adapter/sidecar/core/msg"
+	"github.com/evoslurm/evoslurm/adapter/sidecar/core/slurm"
+	"github.com/evoslurm/evoslurm/adapter/sidecar/core/state"
+	"github.com/evoslurm/evoslurm/adapter/sidecar/core/stock"
+	"github.com/evoslurm/evoslurm/planner"
+	"github.com/evoslurm/evoslurm/slurmctl"
+)
+
+// withProspects adds the jobs that are not submitted yet and have asked for a place. Nobody knows which priority Slurm will give
+// them: each comes after all jobs that were there before, and so before those that come later and outrank none of these.
+func withProspects(c *state.Core, s *state.Snapshot, list []slurm.Candidate, now int64) []slurm.Candidate {
+	for _, cand := range prospects(c, s, now) {
+		at := 0
+		for i, other := range list {
+			if !other.Record.SubmitTime.After(cand.Record.SubmitTime) {
+				at = i + 1
+			}
+		}
+		list = slices.Insert(list, at, cand)
+	}
+	return list
+}
+
+// prospects lists these jobs, first come first.
+func prospects(c *state.Core, s *state.Snapshot, now int64) (list []slurm.Candidate) {
+	for _, p := range c.Prospects {
+		j := p.Job
+		nodes, choices, err := slurm.PlacesOf(c, s, j)
+		if err == nil && len(nodes) == 0 {
+			p.Unfit, p.Made = slurm.Nowhere(c, s, j), true
+			continue
+		}
+		if err != nil {
+			p.Unfit, p.Made = err.Error(), true
+			continue
+		}
+		cand := slurm.Candidate{Job: j, Earliest: now, Record: &j.Record, Turn: slurm.Turn{stock.TierOf(c, &j.Record, false), 0}, Nodes: nodes, Choices: choices,
+			Profile: j.Profile, Rank: slurm.RankOf(c, &j.Record)}
+		if licenses, why, known := slurm.LicensesOf(c, j); why != "" {
+			p.Unfit, p.Made = why, true
+			continue
+		} else if known {
+			cand.Licenses = licenses
+		}
+		if mayChoose(j) {
+			if cand.Molds, err = alternatives(c, j); err != nil {
+				p.Unfit, p.Made = err.Error(), true
+				continue
+			}
+			cand.Profile = j.Moldable.Alternatives[cand.Molds[0]]
+		}
+		if !j.Begin.IsZero() {
+			cand.Earliest = c.Since(now, j.Begin.Unix())
+		}
+		list = append(list, cand)
+	}
+	return list
+}
+
+// takeProspect stores the plan of a job that is not submitted yet, and reports whether it is one.
+func takeProspect(c *state.Core, p msg.PlannedJob) bool {
+	i := slices.IndexFunc(c.Prospects, func(one *state.Prospect) bool { return one.BaseID() == p.Job })
+	if i < 0 {
+		return false
+	}
+	one := c.Prospects[i]
+	one.Made, one.Unfit, one.Plan = true, p.Unfit, nil
+	if p.Unfit != "" {
+		one.Unfit = slurm.OutsideText(c, c.Snapshot, one.Job, p.Unfit)
+	}
+	for _, step := range p.Steps {
+		one.Plan = append(one.Plan, msg.PlannedStep{Start: step.Start, End: step.End, Nodes: step.Nodes, At: step.At})
+	}
+	return true
+}
+
+// Roomy returns how many nodes suit a job, and how many of these are idle and not kept for others now.
+func Roomy(c *state.Core, s *state.Snapshot, o *msg.Occupancy, j *state.Job) (all, free int) {
+	nodes, _, err := slurm.PlacesOf(c, s, j)
+	if err != nil {
+		return 0, 0
+	}
+	for _, n := range nodes {
+		if busy := o.Busy[n]; s.Nodes[n].Usable() && !slices.ContainsFunc(busy, func(b planner.NodeBusy) bool { return b.Start <= 0 && b.End > 0 }) {
+			free++
+		}
+	}
+	return len(nodes), free
+}
+
+// FirstProspect is the first of the IDs of jobs that are not submitted yet. Slurm has none so high (MaxJobId).
+const FirstProspect slurmctl.JobID = 0xf0000000
