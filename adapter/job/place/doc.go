@@ -11,6 +11,6 @@
 //     of the components, by the idle nodes.
 //
 // Earliest is ours. It takes the cluster where the job completes first by the plan of that cluster.
-// KOALA has no plans: it tries to place a waiting job again and again. Here a job that has room
-// nowhere is submitted and waits in one cluster, so all policies also order the clusters without room.
+// KOALA has no plans: it tries to place a waiting job again and again. Here, a job that has room
+// nowhere is submitted and waits in one cluster: with all policies, the one where it completes first.
 package place

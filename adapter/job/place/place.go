@@ -48,7 +48,7 @@ type Offer struct {
 	Start    int64 // second of the planned start, after the transfer of its files
 	End      int64 // second of the planned completion
 	Need     int   // nodes with which the job starts there
-	Free     int   // nodes that are idle now
+	Free     int   // idle nodes that the job could have now
 	Nodes    int   // nodes of the cluster
 	Transfer int64 // seconds until all input files are there; 0 if they are
 }
@@ -88,7 +88,8 @@ func check(offers []Offer) error {
 }
 
 // Choose orders the offers for a job that runs on one cluster, best first, and says why the first
-// is the best. Clusters on which the policy has no preference come by completion, then as given.
+// is the best. Clusters on which the policy has no preference, and those where the job could not start
+// now, come by completion, then as given.
 // An error means that there is no offer, or a nonsensical one. It takes O(n log n).
 func Choose(policy Policy, offers []Offer) (order []int, why string, err error) {
 	if err := check(offers); err != nil {
@@ -119,11 +120,11 @@ func (p Policy) compare() (func(a, b *Offer) int, error) {
 	case Earliest:
 		return func(a, b *Offer) int { return cmp.Or(cmp.Compare(a.End, b.End), cmp.Compare(a.Start, b.Start)) }, nil
 	case WorstFit, ClusterMin, FlexibleClusterMin:
-		return func(a, b *Offer) int { return cmp.Or(byRoom(a, b), cmp.Compare(b.Free, a.Free)) }, nil
+		return inRoom(func(a, b *Offer) int { return cmp.Compare(b.Free, a.Free) }), nil
 	case CloseToFiles:
-		return func(a, b *Offer) int {
-			return cmp.Or(byRoom(a, b), cmp.Compare(a.Transfer, b.Transfer), cmp.Compare(b.Free, a.Free))
-		}, nil
+		return inRoom(func(a, b *Offer) int {
+			return cmp.Or(cmp.Compare(a.Transfer, b.Transfer), cmp.Compare(b.Free, a.Free))
+		}), nil
 	}
 	_, err := ParsePolicy(string(p))
 	return nil, err
@@ -131,15 +132,20 @@ func (p Policy) compare() (func(a, b *Offer) int, error) {
 
 func (o *Offer) hasRoom() bool { return o.Free >= o.Need }
 
-// byRoom puts clusters where the job could start now before the others.
-func byRoom(a, b *Offer) int {
-	switch {
-	case a.hasRoom() == b.hasRoom():
-		return 0
-	case a.hasRoom():
-		return -1
+// inRoom puts clusters where the job could start now before the others, in the order of compare. The
+// others come by completion.
+func inRoom(compare func(a, b *Offer) int) func(a, b *Offer) int {
+	return func(a, b *Offer) int {
+		switch {
+		case a.hasRoom() && b.hasRoom():
+			return compare(a, b)
+		case a.hasRoom():
+			return -1
+		case b.hasRoom():
+			return 1
+		}
+		return cmp.Compare(a.End, b.End)
 	}
-	return 1
 }
 
 // why says in a sentence why the first in the order is the best.
@@ -149,21 +155,21 @@ func (p Policy) why(offers []Offer, order []int) string {
 		return fmt.Sprintf("%s is the only cluster that offers to run the job", best.Cluster)
 	}
 	next := &offers[order[1]]
-	room := ""
-	if !best.hasRoom() {
-		room = "; no cluster has room now"
+	byTime := fmt.Sprintf("%s completes the job first, at the same time as %s", best.Cluster, next.Cluster)
+	if best.End < next.End {
+		byTime = fmt.Sprintf("%s completes the job first, %s before %s", best.Cluster, seconds(next.End-best.End), next.Cluster)
 	}
 	switch {
-	case p == Earliest && best.End < next.End:
-		return fmt.Sprintf("%s completes the job first, %s before %s", best.Cluster, seconds(next.End-best.End), next.Cluster)
 	case p == Earliest:
-		return fmt.Sprintf("%s completes the job first, at the same time as %s", best.Cluster, next.Cluster)
+		return byTime
+	case !best.hasRoom():
+		return "no cluster has room now; " + byTime
 	case p == CloseToFiles && best.Transfer == 0:
-		return fmt.Sprintf("%s has all input files, and %d idle nodes%s", best.Cluster, best.Free, room)
+		return fmt.Sprintf("%s has all input files, and %d idle nodes", best.Cluster, best.Free)
 	case p == CloseToFiles:
-		return fmt.Sprintf("%s has the input files after %s, and %d idle nodes%s", best.Cluster, seconds(best.Transfer), best.Free, room)
+		return fmt.Sprintf("%s has the input files after %s, and %d idle nodes", best.Cluster, seconds(best.Transfer), best.Free)
 	}
-	return fmt.Sprintf("%s has %d idle nodes, %s has %d%s", best.Cluster, best.Free, next.Cluster, next.Free, room)
+	return fmt.Sprintf("%s has %d idle nodes, %s has %d", best.Cluster, best.Free, next.Cluster, next.Free)
 }
 
 // seconds formats a length of time. Hostile lengths saturate.

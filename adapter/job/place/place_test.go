@@ -31,12 +31,12 @@ func TestChoose(t *testing.T) {
 		"all the same: as given":          {Earliest, edit(func(o []Offer) { o[1].Start, o[1].End = 100, 400; o[2].Start, o[2].End = 100, 400 }), []int{0, 1, 2}, "a completes the job first, at the same time as b"},
 		"most idle nodes":                 {WorstFit, three(), []int{1, 0, 2}, "b has 30 idle nodes, a has 10"},
 		"as many idle: completes first":   {WorstFit, edit(func(o []Offer) { o[0].Free = 30 }), []int{0, 1, 2}, "a has 30 idle nodes, b has 30"},
-		"room before idle nodes":          {WorstFit, edit(func(o []Offer) { o[1].Need = 31 }), []int{0, 1, 2}, "a has 10 idle nodes, b has 30"},
-		"room nowhere":                    {WorstFit, edit(func(o []Offer) { o[0].Free, o[1].Free = 7, 3 }), []int{0, 2, 1}, "a has 7 idle nodes, c has 4; no cluster has room now"},
+		"room before idle nodes":          {WorstFit, edit(func(o []Offer) { o[1].Need = 31 }), []int{0, 2, 1}, "a has 10 idle nodes, c has 4"},
+		"room nowhere":                    {WorstFit, edit(func(o []Offer) { o[0].Free, o[1].Free = 7, 3 }), []int{0, 2, 1}, "no cluster has room now; a completes the job first, 50s before c"},
 		"files first, with room":          {CloseToFiles, three(), []int{0, 1, 2}, "a has the input files after 1m0s, and 10 idle nodes"},
 		"files there":                     {CloseToFiles, edit(func(o []Offer) { o[2].Free = 8 }), []int{2, 0, 1}, "c has all input files, and 8 idle nodes"},
 		"files as far: most idle nodes":   {CloseToFiles, edit(func(o []Offer) { o[1].Transfer = 60 }), []int{1, 0, 2}, "b has the input files after 1m0s, and 30 idle nodes"},
-		"files, but room nowhere":         {CloseToFiles, edit(func(o []Offer) { o[0].Free, o[1].Free = 7, 3 }), []int{2, 0, 1}, "c has all input files, and 4 idle nodes; no cluster has room now"},
+		"files, but room nowhere":         {CloseToFiles, edit(func(o []Offer) { o[0].Free, o[1].Free = 7, 3 }), []int{0, 2, 1}, "no cluster has room now; a completes the job first, 50s before c"},
 		"one component is worst fit":      {ClusterMin, three(), []int{1, 0, 2}, "b has 30 idle nodes, a has 10"},
 		"so it is in the flexible form":   {FlexibleClusterMin, three(), []int{1, 0, 2}, "b has 30 idle nodes, a has 10"},
 		"a single offer":                  {WorstFit, three()[2:], []int{0}, "c is the only cluster that offers to run the job"},
@@ -197,6 +197,12 @@ func TestSpreadKeeps(t *testing.T) {
 			t.Fatalf("%+v of %d nodes on %+v: %d clusters would do", parts, total, offers, least)
 		case parts != nil:
 			checkParts(t, policy, components, offers, parts)
+		}
+		for i := range offers {
+			offers[i].Need = min(total, offers[i].Nodes)
+		}
+		if order, _, _ := Choose(policy, offers); len(parts) == 1 && parts[0].Offer != order[0] {
+			t.Fatalf("a job that fits on one cluster goes to %d; without components, to %d", parts[0].Offer, order[0])
 		}
 	})
 }

@@ -18,7 +18,8 @@ type Part struct {
 // Spread places a job on as few clusters as it can, on nodes that are idle now. components holds the
 // nodes of each component. ClusterMin keeps components whole: it fills the cluster with the most idle
 // nodes with the largest components that fit, then the next cluster. FlexibleClusterMin fills clusters
-// in the same order with as many nodes as they have, whatever the sizes of the components.
+// in the same order with as many nodes as they have, whatever the sizes of the components. As many idle
+// nodes come by completion, then as given. The offers' Need does not matter.
 //
 // Without room for the whole job parts is nil, and why says so: the job must wait. The order is
 // greedy: for components that stay whole, a smaller number of clusters may exist. A policy that does
@@ -34,7 +35,7 @@ func Spread(policy Policy, components []int, offers []Offer) (parts []Part, why 
 	if err != nil {
 		return nil, "", err
 	}
-	order := sorted(offers, func(a, b *Offer) int { return cmp.Compare(b.Free, a.Free) })
+	order := sorted(offers, func(a, b *Offer) int { return cmp.Or(cmp.Compare(b.Free, a.Free), cmp.Compare(a.End, b.End)) })
 	if policy == FlexibleClusterMin {
 		parts = flexible(total, offers, order)
 	} else {
