@@ -3,6 +3,8 @@
 package e2e_test
 
 import (
+	"os"
+	"os/exec"
 	"slices"
 	"syscall"
 	"testing"
@@ -14,7 +16,21 @@ func TestExamplesCodes(t *testing.T) {
 	all := []example{
 		{folder: "parallel", profile: following, resizes: true, variables: "TASKS=6000,PAUSE=0.1,DRAIN=30s", check: paralleled(6000, false)},
 		{folder: "parallel", profile: following, resizes: true, variables: "TASKS=8000,PAUSE=0.1,CHUNK=200,DRAIN=4s", check: paralleled(8000, true)},
+		{folder: "lammps", profile: long, resizes: true, variables: "MORE=1000,OMPI_MCA_mpi_yield_when_idle=1", check: (*site).deposited},
 	}
 	s.examples(slices.DeleteFunc(all, func(e example) bool { return *only != "" && *only != e.folder }))
 	s.stop(syscall.SIGTERM)
+}
+
+// alone runs a code on one rank without Slurm.
+func (s *site) alone(folder, command string, args ...string) (said string, status int) {
+	s.t.Helper()
+	cmd := exec.Command(command, args...)
+	cmd.Dir = folder
+	cmd.Env = append(os.Environ(), "OMP_NUM_THREADS=1", "OMPI_MCA_btl_tcp_if_include=lo", "OMPI_MCA_oob_tcp_if_include=lo")
+	out, err := cmd.CombinedOutput()
+	if cmd.ProcessState == nil {
+		s.t.Fatal(err)
+	}
+	return string(out), cmd.ProcessState.ExitCode()
 }
