@@ -17,7 +17,12 @@ import (
 	"testing"
 )
 
-var only = flag.String("examples.only", "", "the one folder of contrib/examples that TestExamplesAll runs")
+var only = flag.String("examples.only", "", "folders of contrib/examples, separated by commas, that TestExamplesAll and TestExamplesCodes run (default: all)")
+
+// chosen reports whether the tests run a folder of contrib/examples.
+func chosen(folder string) bool {
+	return *only == "" || slices.Contains(strings.Split(*only, ","), folder)
+}
 
 // long is for those who end their steps themselves, as soon as they like.
 const long = "1@90s,3@90s,2@90s,4@90s,1@90s"
@@ -37,11 +42,11 @@ func TestExamplesAll(t *testing.T) {
 		{folder: "petsc", profile: long, resizes: true, variables: "ITERATIONS=20", check: (*site).heated},
 		{folder: "amr", profile: long, resizes: true, variables: "ITERATIONS=154,LEVEL=7,OMPI_MCA_mpi_yield_when_idle=1", check: (*site).refined},
 	}
-	if *only == "" || *only == "amr" {
+	if chosen("amr") {
 		s.compileAMR()
 	}
-	s.examples(slices.DeleteFunc(all, func(e example) bool { return *only != "" && *only != e.folder }))
-	if *only == "" || *only == "snakemake" {
+	s.examples(slices.DeleteFunc(all, func(e example) bool { return !chosen(e.folder) }))
+	if chosen("snakemake") {
 		s.workflows()
 	}
 	s.stop(syscall.SIGTERM)
