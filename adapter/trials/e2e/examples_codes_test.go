@@ -19,6 +19,7 @@ func TestExamplesCodes(t *testing.T) {
 		{folder: "lammps", profile: long, resizes: true, variables: "MORE=1000,OMPI_MCA_mpi_yield_when_idle=1", check: (*site).deposited},
 		{folder: "gromacs", profile: "1@30s,3@40s,2@35s,4@40s,1@30s", resizes: true, variables: "SPARE=15,OMPI_MCA_mpi_yield_when_idle=1", check: (*site).conserved},
 		{folder: "workqueue", profile: following, resizes: true, variables: "TASKS=1200,SLOTS=4,DRAIN=2s,MASTER=localhost", check: queued(1200)},
+		{folder: "openfoam", profile: long, resizes: true, variables: "OMPI_MCA_mpi_yield_when_idle=1", check: (*site).flowed},
 		{folder: "r", profile: following, resizes: true, variables: "TASKS=500,DRAIN=30s,MASTER=localhost", check: futured(500, false)},
 		{folder: "r", profile: following, resizes: true, variables: "TASKS=50,PAUSE=12,DRAIN=4s,MASTER=localhost", check: futured(50, true)},
 	}
