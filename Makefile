@@ -147,6 +147,11 @@ live: deps ## play a trace's hour and the benchmark ESP on a real Slurm with the
 planned: deps ## measure how close to their planned starts stock jobs start, beside squeue --start (eight minutes; PLANNEDFLAGS=-planned.before=FOLDER of an earlier evoslurmd)
 	go test -tags planned -run '^TestPlanned$$' -v -count=1 -timeout 60m ./adapter/trials/planned -args -planned.for=5m $(PLANNEDFLAGS)
 
+.PHONY: science
+science: deps ## run an AMR code on a full cluster in four ways: planned, on demand, rigid at peak, a job per step; a figure and a page in bin/science (half an hour; SCIENCEFLAGS=-science.seeds=1,2,3)
+	@.ci/deps examples
+	nice go test -tags science -run '^TestScience$$' -v -count=1 -timeout 300m ./adapter/trials/science -args -science.out='$(CURDIR)/bin/science' $(SCIENCEFLAGS)
+
 .PHONY: archives
 archives: build-deps ## hold the traces' reader and the baselines to real traces (TRACES=FOLDER of the Parallel Workloads Archive's)
 	go test -tags archives -run 'Archives$$' -v -count=1 ./adapter/lab/trace ./adapter/lab/sim -args -traces '$(abspath $(TRACES))'
