@@ -44,7 +44,8 @@ static struct {
 	struct evos_mpi o;
 	MPI_Comm comm, own; /* the program's, and a duplicate for our messages */
 	MPI_Comm *made;     /* those that ranks must leave before they end */
-	int count, rank, size, world_moved;
+	int count, rank, size;
+	int born; /* by MPI_Comm_spawn */
 	char node[name_size];
 	long long iteration, calls, meeting;
 	int epoch, over;
@@ -372,28 +373,33 @@ static int part(MPI_Comm *comm, int leaves)
 	return leaves || keep(stay) ? EVOS_OK : fail(EVOS_ERROR, "out of memory");
 }
 
-/* Waits until no spawned rank of the node runs. Each has a file as long as it does. */
+/* Reports whether no spawned rank runs on the node, "" for any. Each has a file as long as it runs. */
 static int ended(const char *node)
 {
 	size_t length = strlen(node);
 	DIR *d = *my.folder ? opendir(my.folder) : NULL;
 	int none = 1;
 	for (struct dirent *e = d ? readdir(d) : NULL; e && none; e = readdir(d))
-		none = strncmp(e->d_name, node, length) || e->d_name[length] != ':';
+		none = !strchr(e->d_name, ':') || (length && (strncmp(e->d_name, node, length) || e->d_name[length] != ':'));
 	if (d)
 		closedir(d);
 	return none;
 }
 
+static int await_end(const char *node)
+{
+	for (double until = now() + or(my.o.timeout, 60); !ended(node); nanosleep(&(struct timespec){0, 10000000}, NULL))
+		if (now() > until)
+			return fail(EVOS_ERROR, "the ranks on %s left %g s ago, and have not ended", *node ? node : "other nodes", or(my.o.timeout, 60));
+	return EVOS_OK;
+}
+
+/* Rank 0 ends the step, once no rank runs on the nodes that go. */
 static int next(const struct evos_mpi_change *change)
 {
-	double until = now() + or(my.o.timeout, 60);
 	for (int i = 0; change->leaving && my.coming && i < my.coming->leaving; i++)
-		while (!ended(my.coming->leaving_names[i])) {
-			if (now() > until)
-				return fail(EVOS_ERROR, "the ranks on %s left %g s ago, and have not ended", my.coming->leaving_names[i], or(my.o.timeout, 60));
-			nanosleep(&(struct timespec){0, 10000000}, NULL);
-		}
+		if (await_end(my.coming->leaving_names[i]) != EVOS_OK)
+			return EVOS_ERROR;
 	if (my.asking) { /* evos_next sets the environment, which no other thread may read */
 		pthread_join(my.thread, NULL);
 		my.asking = 0;
@@ -636,10 +642,21 @@ PUBLIC int evos_mpi_spawn(MPI_Comm *comm)
 	return rc;
 }
 
-static void sweep(void)
+PUBLIC int evos_mpi_end(MPI_Comm *comm)
 {
-	if (*my.folder)
-		rmdir(my.folder);
+	int rc = ready(*comm);
+	if (rc != EVOS_OK || (rc = part(comm, my.born)) != EVOS_OK || my.born)
+		return rc;
+	if (my.rank == 0) {
+		rc = await_end("");
+		if (*my.folder)
+			rmdir(my.folder);
+		*my.folder = 0;
+		if (my.asking)
+			pthread_join(my.thread, NULL);
+		my.asking = 0;
+	}
+	return adopt(*comm) == EVOS_OK ? agree(my.own, rc) : EVOS_ERROR;
 }
 
 PUBLIC int evos_mpi_begin(const struct evos_mpi *options, MPI_Comm *comm, long long *iteration)
@@ -652,9 +669,9 @@ PUBLIC int evos_mpi_begin(const struct evos_mpi *options, MPI_Comm *comm, long l
 	if (parent == MPI_COMM_NULL) {
 		*comm = MPI_COMM_WORLD;
 		*iteration = 0;
-		atexit(sweep);
 		return evos_mpi_spawn(comm);
 	}
+	my.born = 1;
 	MPI_Intercomm_merge(parent, 1, &bridge);
 	if (!keep(parent) || !keep(bridge))
 		return fail(EVOS_ERROR, "out of memory");
@@ -662,4 +679,42 @@ PUBLIC int evos_mpi_begin(const struct evos_mpi *options, MPI_Comm *comm, long l
 		return rc;
 	*iteration = my.iteration + 1;
 	return go_on(comm, 0, NULL, NULL, NULL);
+}
+
+/* For Fortran, whose communicators are integers: evoslurm_mpi.f90. */
+PUBLIC int evos_mpi_begin_f(const struct evos_mpi *options, MPI_Fint *comm, long long *iteration)
+{
+	MPI_Comm c = MPI_COMM_NULL;
+	int rc = evos_mpi_begin(options, &c, iteration);
+	*comm = MPI_Comm_c2f(c);
+	return rc;
+}
+
+PUBLIC int evos_mpi_point_f(MPI_Fint comm, long long iteration, struct evos_mpi_change *change)
+{
+	return evos_mpi_point(MPI_Comm_f2c(comm), iteration, change);
+}
+
+PUBLIC int evos_mpi_release_f(MPI_Fint *comm, const struct evos_mpi_change *change)
+{
+	MPI_Comm c = MPI_Comm_f2c(*comm);
+	int rc = evos_mpi_release(&c, change);
+	*comm = MPI_Comm_c2f(c);
+	return rc;
+}
+
+PUBLIC int evos_mpi_spawn_f(MPI_Fint *comm)
+{
+	MPI_Comm c = MPI_Comm_f2c(*comm);
+	int rc = evos_mpi_spawn(&c);
+	*comm = MPI_Comm_c2f(c);
+	return rc;
+}
+
+PUBLIC int evos_mpi_end_f(MPI_Fint *comm)
+{
+	MPI_Comm c = MPI_Comm_f2c(*comm);
+	int rc = evos_mpi_end(&c);
+	*comm = MPI_Comm_c2f(c);
+	return rc;
 }

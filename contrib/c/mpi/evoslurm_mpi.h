@@ -16,6 +16,8 @@
  *             receive(comm);
  *         }
  *     }
+ *     if (comm != MPI_COMM_NULL)
+ *         evos_mpi_end(&comm);
  *     MPI_Finalize();
  *
  * All calls are collective over comm, and return the same on all of its ranks. A program has one such communicator.
@@ -66,6 +68,10 @@ int evos_mpi_release(MPI_Comm *comm, const struct evos_mpi_change *change);
 /* Starts ranks on the nodes that have none, and adds them to the communicator. EVOS_REFUSED: on some nodes no rank
  * could start, and evos_mpi_error() names them; the program goes on with what it has. */
 int evos_mpi_spawn(MPI_Comm *comm);
+
+/* Ends: spawned ranks leave the communicator (theirs is then MPI_COMM_NULL), and the others wait until these have ended. Call it
+ * before MPI_Finalize: Open MPI may fail where ranks that are still connected finalize. */
+int evos_mpi_end(MPI_Comm *comm);
 
 /* Why the last call failed; never NULL. */
 const char *evos_mpi_error(void);

@@ -102,7 +102,7 @@ int main(int argc, char **argv)
 		if (file)
 			break;
 		note(comm, evos_mpi_release(&comm, &change));
-		if (comm == MPI_COMM_NULL)
+		if (comm == MPI_COMM_NULL) /* this rank's node goes */
 			return MPI_Finalize();
 		note(comm, evos_mpi_spawn(&comm));
 		scatter(comm);
@@ -117,9 +117,10 @@ int main(int argc, char **argv)
 		gather(comm);
 	for (int k = 0; k < cells; k++)
 		sum += all[k] * (k + 1);
-	if (rank == 0 && i < end)
-		save(file, i + 1);
+	if (rank == 0 && file)
+		save(file, i < end ? i + 1 : i);
 	if (rank == 0)
 		printf("%s after %lld iterations, %d ranks: %a\n", i < end ? "saved" : "done", i < end ? i + 1 : i, size, sum);
+	note(comm, evos_mpi_end(&comm));
 	return MPI_Finalize();
 }
