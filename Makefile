@@ -315,7 +315,7 @@ build-deps:
 	@.ci/deps build
 
 .PHONY: examples
-examples: build-deps ## run all of contrib/examples on private Slurm clusters (installs Dask, Open MPI, p4est, PyTorch, PETSc, Snakemake, GNU parallel, LAMMPS, GROMACS, OpenFOAM, Work Queue, R)
+examples: build-deps ## run all of contrib/examples on private Slurm clusters (installs Dask, Open MPI, MPICH, p4est, PyTorch, PETSc, Snakemake, GNU parallel, LAMMPS, GROMACS, OpenFOAM, Work Queue, R)
 	@.ci/deps examples
 	go test -tags examples -run '^TestExamples' -v -count=1 -p 1 -timeout 30m ./adapter/trials/e2e ./adapter/trials/sites
 

@@ -33,7 +33,7 @@ const following = "1@20s,3@45s,2@45s,1@25s,4@10m"
 // TestExamplesAll: the examples of large packages, with the profile long enough for them to
 // be on all nodes of a step on a slow machine; make examples installs what they need.
 func TestExamplesAll(t *testing.T) {
-	s := newExamples(t, 48) // all at once, four nodes each, and those that grow on demand never meet nodes that are planned for others
+	s := newExamples(t, 64) // all at once, four nodes each, and those that grow on demand never meet nodes that are planned for others
 	all := []example{
 		{folder: "dask", profile: following, resizes: true, variables: "TASKS=700,DRAIN=20s", check: counted(700, "[3-9]")},
 		{folder: "dask", script: "adaptive.sh", variables: "TASKS=240,DRAIN=20s,MOST=4,PAUSE=20", check: adapted},
@@ -41,6 +41,10 @@ func TestExamplesAll(t *testing.T) {
 		{folder: "torch", profile: long, resizes: true, variables: "ITERATIONS=100,MASTER=localhost", check: trained},
 		{folder: "petsc", profile: long, resizes: true, variables: "ITERATIONS=20", check: (*site).heated},
 		{folder: "amr", profile: long, resizes: true, variables: "ITERATIONS=154,LEVEL=7,OMPI_MCA_mpi_yield_when_idle=1", check: (*site).refined},
+	}
+	all = append(all, heatings()...)
+	if chosen("mpi") {
+		s.compileMPI()
 	}
 	if chosen("amr") {
 		s.compileAMR()
