@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -22,67 +23,91 @@ of each step counts. The last line is the profile, for evosbatch --profile=@NAME
   evosbatch --profile=@amr amr.sh
 
 --margin (default 5 %) lengthens each step: a step that exceeds its time delays the jobs
-that wait for its nodes.`
+that wait for its nodes.
+
+With --from=FILE, the profile comes from the code's own output: a first short run that printed
+its size over time, such as the cells of its mesh. This needs no sidecar:
+
+  evosctl profile --from=trial.out --per-node=200000 --scale=50
+
+FILE (- for standard input) has lines SECONDS SIZE, or the lines that contrib/examples/amr prints
+among others. Nodes are the size / --per-node, rounded up. The model: a cell takes the same time on
+any number of nodes, so a step lasts its work / its nodes, and its work is what was measured.
+The command joins changes into few steps of --shortest or more, with the least node time beyond the need.`
 
 func newProfile() *cobra.Command {
 	var quiet bool
 	margin := ran.Margin
+	var from fromFlags
 	cmd := &cobra.Command{
-		Use:   "profile JOB...",
-		Short: "Print the profile that would have fitted jobs that ran",
+		Use:   "profile {JOB... | --from=FILE --per-node=N}",
+		Short: "Print the profile that would have fitted jobs that ran, or a measured run",
 		Long:  profileHelp,
-		Args:  cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if margin < 0 || margin > 1000 {
 				return fmt.Errorf("--margin=%d: want a percentage from 0 to 1000", margin)
 			}
-			client, err := connect(cmd)
-			if err != nil {
-				return err
+			if cmd.Flags().Changed("from") {
+				return from.show(cmd, args, margin, quiet)
 			}
-			ctx, stop := untilSignal(cmd.Context())
-			defer stop()
-			var all [][]ran.Step
-			for _, arg := range args {
-				name, err := api.ParseJobName(arg)
-				if err != nil {
-					return err
-				}
-				j, err := atOnce(ctx, client, func(ctx context.Context) (j api.Job, err error) {
-					id, err := client.Find(ctx, name)
-					if err != nil {
-						return j, err
-					}
-					return client.Job(ctx, id)
-				})
-				if err != nil {
-					return err
-				}
-				events, err := client.Events(ctx, api.EventQuery{Job: j.ID, Limit: api.MaxEvents})
-				if err != nil {
-					return err
-				}
-				steps, err := ran.Steps(j, events)
-				if err != nil {
-					return fmt.Errorf("job %d: %w", j.ID, err)
-				}
-				all = append(all, steps)
-				if !quiet {
-					showRan(os.Stdout, j, steps)
-				}
+			if used := from.used(cmd); used != "" {
+				return fmt.Errorf("--%s goes with --from=FILE", used)
 			}
-			fits, err := ran.Fitting(all, margin)
-			if err != nil {
-				return err
+			if len(args) == 0 {
+				return errors.New("want a job, or --from=FILE with what a run measured")
 			}
-			fmt.Println(fits)
-			return nil
+			return profileOfJobs(cmd, args, margin, quiet)
 		},
 		ValidArgsFunction: cobra.NoFileCompletions,
 	}
 	cmd.Flags().BoolVarP(&quiet, "quiet", "q", false, "print only the profile")
 	cmd.Flags().IntVar(&margin, "margin", margin, "percent to add to each step's length")
+	from.add(cmd)
 	return cmd
+}
+
+func profileOfJobs(cmd *cobra.Command, args []string, margin int, quiet bool) error {
+	client, err := connect(cmd)
+	if err != nil {
+		return err
+	}
+	ctx, stop := untilSignal(cmd.Context())
+	defer stop()
+	var all [][]ran.Step
+	for _, arg := range args {
+		name, err := api.ParseJobName(arg)
+		if err != nil {
+			return err
+		}
+		j, err := atOnce(ctx, client, func(ctx context.Context) (j api.Job, err error) {
+			id, err := client.Find(ctx, name)
+			if err != nil {
+				return j, err
+			}
+			return client.Job(ctx, id)
+		})
+		if err != nil {
+			return err
+		}
+		events, err := client.Events(ctx, api.EventQuery{Job: j.ID, Limit: api.MaxEvents})
+		if err != nil {
+			return err
+		}
+		steps, err := ran.Steps(j, events)
+		if err != nil {
+			return fmt.Errorf("job %d: %w", j.ID, err)
+		}
+		all = append(all, steps)
+		if !quiet {
+			showRan(os.Stdout, j, steps)
+		}
+	}
+	fits, err := ran.Fitting(all, margin)
+	if err != nil {
+		return err
+	}
+	fmt.Println(fits)
+	return nil
 }
 
 func showRan(out io.Writer, j api.Job, steps []ran.Step) {

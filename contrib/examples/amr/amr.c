@@ -414,13 +414,13 @@ int main(int argc, char **argv)
 			adapt();
 		iterate(END / end);
 		if (rank == 0 && run.done % PRINT == 0)
-			printf("iteration %d: %lld cells\n", run.done, run.cells);
+			printf("iteration %d: %lld cells, %.3f s\n", run.done, run.cells, clock_now() - begun);
 	}
 	run.at = clock_now();
 	measure(&run.mass, &run.error);
 	int kept = fabs(run.mass - run.entered) <= TOLERANCE;
 	if (rank == 0)
-		printf("%d ranks, iterations %d to %d of %d: %.2f s, cells %lld, %lld to %lld so far, mass %.15e, error %.15e\n", mesh->mpisize, first, last, end,
+		printf("%d ranks, iterations %d to %d of %d: %.3f s, cells %lld, %lld to %lld so far, mass %.15e, error %.15e\n", mesh->mpisize, first, last, end,
 		       run.at - begun, run.cells, run.least, run.most, run.mass, run.error);
 	if (!kept) {
 		if (rank == 0)
