@@ -44,7 +44,7 @@ func (d drawn) add(e drawn) drawn {
 // meter knows what rows drew.
 type meter struct {
 	power    config.Power
-	cluster  string // named by --clusters; "": the own one
+	cluster  string                                            // named by --clusters; "": the own one
 	watts    func(node string, features []string) config.Watts // nil: all nodes are alike
 	features map[string][]string                               // by node, if watts depend on them
 	measured map[place]float64

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/evoslurm/evoslurm/adapter/api"
-	"github.com/evoslurm/evoslurm/adapter/api/reach"
 	"github.com/evoslurm/evoslurm/adapter/internal/config"
 	"github.com/evoslurm/evoslurm/slurmctl"
 )
@@ -19,8 +18,8 @@ const accessPatience = 5 * time.Second
 
 // mayEvolve returns why the site keeps a job of this user from evolving, or nil, and which kinds of names it would
 // also compare. The sidecar knows what operators changed at run time.
-func mayEvolve(ctx context.Context, site config.Config, job config.Names) ([]string, error) {
-	if client, err := reach.Client(site); err == nil {
+func mayEvolve(ctx context.Context, site config.Config, client *api.Client, job config.Names) ([]string, error) {
+	if client != nil {
 		limited, cancel := context.WithTimeout(ctx, accessPatience)
 		defer cancel()
 		client.Waiting = func(string, error) { cancel() }

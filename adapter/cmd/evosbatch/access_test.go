@@ -10,6 +10,7 @@ import (
 	"github.com/sirupsen/logrus"
 
 	"github.com/evoslurm/evoslurm/adapter/api"
+	"github.com/evoslurm/evoslurm/adapter/api/reach"
 	"github.com/evoslurm/evoslurm/adapter/internal/config"
 )
 
@@ -44,7 +45,11 @@ func TestMayEvolve(t *testing.T) {
 		{socket + "-away", "other", []string{"qos"}, "denies evolving jobs to account other"},
 	} {
 		site.API = "unix://" + c.api
-		unchecked, err := mayEvolve(ctx, site, config.Names{Accounts: []string{c.account}})
+		client, err := reach.Client(site)
+		if err != nil {
+			t.Fatal(err)
+		}
+		unchecked, err := mayEvolve(ctx, site, client, config.Names{Accounts: []string{c.account}})
 		if !reflect.DeepEqual(unchecked, c.unchecked) || (err == nil) != (c.fails == "") || err != nil && !strings.Contains(err.Error(), c.fails) {
 			t.Errorf("%s at %s: %v, %v; want %v, %q", c.account, c.api, unchecked, err, c.unchecked, c.fails)
 		}

@@ -69,7 +69,8 @@ func submitJob(ctx context.Context, args []string) int {
 	if site.Slurm.Bin != "" {
 		sbatch = filepath.Join(site.Slurm.Bin, sbatch)
 	}
-	status, slurm := word(ctx, site), &slurmctl.Client{Dir: site.Slurm.Bin, Timeout: site.Slurm.Timeout}
+	client, _ := reach.Client(site) // nil: a submission needs Slurm only
+	status, slurm := word(ctx, client), &slurmctl.Client{Dir: site.Slurm.Bin, Timeout: site.Slurm.Timeout}
 	c := submit.Command{
 		Args:       args,
 		Environ:    os.Environ(),
@@ -83,14 +84,17 @@ func submitJob(ctx context.Context, args []string) int {
 		MaxGrace:   site.Malleable.MaxGrace,
 		BestEffort: site.BestEffort,
 		MayPrefer:  site.MayPrefer,
-		MayEvolve:  func(ctx context.Context, job config.Names) ([]string, error) { return mayEvolve(ctx, site, job) },
-		Note:       func(ctx context.Context) string { return cmp.Or(reach.RefusedToken(ctx, slurm), drained(status())) },
-		LastRuns:   func(ctx context.Context, name string) (string, string, error) { return lastRuns(ctx, site, name) },
-		Refuses:    func(context.Context) error { return observing(site, status()) },
-		Help:       func() { fmt.Print(help) },
-		Usage:      func() { fmt.Print(usage) },
-		Version:    func() { fmt.Print(versions(ctx, sbatch)) },
-		Exec:       replaceProcess,
+		MayEvolve: func(ctx context.Context, job config.Names) ([]string, error) {
+			return mayEvolve(ctx, site, client, job)
+		},
+		Note:     func(ctx context.Context) string { return cmp.Or(reach.RefusedToken(ctx, slurm), drained(status())) },
+		LastRuns: func(ctx context.Context, name string) (string, string, error) { return lastRuns(ctx, site, name) },
+		Sites:    func(ctx context.Context, names []string) ([]submit.Site, error) { return sites(ctx, site, names) },
+		Refuses:  func(context.Context) error { return observing(site, status()) },
+		Help:     func() { fmt.Print(help) },
+		Usage:    func() { fmt.Print(usage) },
+		Version:  func() { fmt.Print(versions(ctx, sbatch)) },
+		Exec:     replaceProcess,
 	}
 	return c.Run(ctx)
 }
@@ -102,9 +106,9 @@ const sidecarPatience = 15 * time.Second
 const wordPatience = 2 * time.Second
 
 // word returns what asks the sidecar, once, what it says of itself: nothing, if it does not answer soon.
-func word(ctx context.Context, site config.Config) func() api.Status {
+func word(ctx context.Context, client *api.Client) func() api.Status {
 	return sync.OnceValue(func() (s api.Status) {
-		if client, err := reach.Client(site); err == nil {
+		if client != nil {
 			limited, cancel := context.WithTimeout(ctx, wordPatience)
 			defer cancel()
 			client.Waiting = func(string, error) { cancel() }

@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/evoslurm/evoslurm/adapter/api/reach"
 	"github.com/evoslurm/evoslurm/adapter/internal/config"
 )
 
@@ -11,11 +12,15 @@ import (
 func TestObservingByConfiguration(t *testing.T) {
 	site := config.Default()
 	site.API = "unix://" + t.TempDir() + "/none.sock"
-	if err := observing(site, word(t.Context(), site)()); err != nil {
+	client, err := reach.Client(site)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := observing(site, word(t.Context(), client)()); err != nil {
 		t.Errorf("mode act: %v", err)
 	}
 	site.Mode = config.ModeObserve
-	if err := observing(site, word(t.Context(), site)()); err == nil || !strings.Contains(err.Error(), "--rigid") {
+	if err := observing(site, word(t.Context(), nil)()); err == nil || !strings.Contains(err.Error(), "--rigid") {
 		t.Errorf("mode observe: %v", err)
 	}
 }

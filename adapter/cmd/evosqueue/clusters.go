@@ -38,7 +38,9 @@ func (o *options) shown(ctx context.Context, site config.Config) (viewer, error)
 
 // of shows the jobs of one sidecar.
 func (o *options) of(from source) viewer {
-	return func(ctx context.Context, now time.Time, t display.Terminal) (string, error) { return o.view(ctx, from, now, t) }
+	return func(ctx context.Context, now time.Time, t display.Terminal) (string, error) {
+		return o.view(ctx, from, now, t)
+	}
 }
 
 // part is one cluster in a view of several.

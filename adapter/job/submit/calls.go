@@ -103,6 +103,9 @@ func (r submission) words(c call) []string {
 	words = append(words, r.gres.options(c.nodes)...)
 	words = append(words, r.variableExport()...)
 	words = append(words, c.extra...)
+	if r.options.target != "" {
+		words = append(words, "--clusters="+r.options.target)
+	}
 	if r.dashes {
 		words = append(words, "--")
 	}

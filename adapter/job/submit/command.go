@@ -40,6 +40,9 @@ type Command struct {
 	// name, and which runs those were.
 	LastRuns func(ctx context.Context, name string) (profile, what string, err error)
 
+	// Sites returns the clusters that --clusters names, or why it cannot. nil: there is only this one.
+	Sites func(ctx context.Context, names []string) ([]Site, error)
+
 	// Refuses returns why this cluster drives no evolving jobs now, or nil.
 	Refuses func(ctx context.Context) error
 
@@ -100,6 +103,10 @@ func (c *Command) run(ctx context.Context) (int, error) {
 	src, err := in.sources(ctx, table, line, text)
 	if err != nil {
 		return 0, err
+	}
+
+	if names := src.options.elsewhere(); names != nil && c.Sites != nil && !src.options.has("rigid") {
+		return c.among(ctx, program, src, names)
 	}
 
 	// 4. Sources → request (pure).

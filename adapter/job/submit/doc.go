@@ -1,7 +1,8 @@
 // Package submit is evosbatch. It reads a command line with sbatch's and Evoslurm's options and
 // checks the evolution profile. It then runs sbatch as the user with the first step's nodes, the
 // whole time limit, a begin time that parks the job until the sidecar starts it, and a marker in
-// the comment that carries the request (package request). It needs only Slurm, never the sidecar.
+// the comment that carries the request (package request). It needs only Slurm, never the sidecar,
+// except to choose among clusters.
 //
 // Command.run (command.go) is a line of stages. Each takes a value and returns the next:
 //
@@ -11,6 +12,7 @@
 //	sources → submission     submission.go, and a file for     pure
 //	                         each topic: moldable, malleable,
 //	                         hooks, gres, nodes, refuse, begin
+//	submission → cluster     among.go                          asks the sidecars of several clusters
 //	submission → feasible    feasible.go, alternatives.go,     asks Slurm (site.go); places,
 //	                         fit.go                            limits, and resizes are pure
 //	submission → arguments   calls.go                          pure

@@ -47,6 +47,7 @@ type layers struct {
 	script, environment, command []getopt.Option
 	own                          []getopt.Option // evosbatch's, of its variables
 	become                       []getopt.Option // what the site's plugins have changed
+	target                       string          // the cluster that one of several submissions is for; "": the options say
 	cluster                      string          // this cluster's name, if an option names clusters; "" if unknown
 }
 

@@ -30,6 +30,7 @@ const (
 		oversubscribe/s parsable quiet/Q reboot spread-job spread-segments stepmgr test-only usage
 		use-min-nodes verbose/v version/V wait/W`
 	ownOptions = `component expand-limit drive max-nodes moldable moldable-by malleable size grace speedup on-grow on-shrink on-step` // and profile, whose name sbatch uses too
+	ownChoice  = `placement`
 	ownFlags   = `dry-run require-profile rigid prefer-start prefer-waste prefer-near best-effort`
 )
 
@@ -45,7 +46,7 @@ type optionTable struct{ *getopt.Table }
 
 func newOptionTable() optionTable {
 	t := optionTable{getopt.NewTable(map[getopt.Arity]string{
-		getopt.Required: requiredOptions + " " + ownOptions,
+		getopt.Required: requiredOptions + " " + ownOptions + " " + ownChoice,
 		getopt.Optional: optionalOptions,
 		getopt.Flag:     flagOptions + " " + ownFlags,
 	})}
@@ -113,7 +114,7 @@ func asksToEvolve(o getopt.Option) bool {
 
 // isOwn reports whether an option of the command line is not for sbatch.
 func isOwn(o getopt.Option) bool {
-	return asksToEvolve(o) || slices.Contains(strings.Fields(ownFlags), o.Name)
+	return asksToEvolve(o) || o.Name == ownChoice || slices.Contains(strings.Fields(ownFlags), o.Name)
 }
 
 // ownVariable returns the variable for one of evosbatch's own options. These rank between the
@@ -126,7 +127,7 @@ func ownVariable(option string) string {
 // value end in '='.
 func OptionNames() []string {
 	t := newOptionTable()
-	names := []string{"--profile=", "--component=", "--moldable=", "--moldable-by=", "--malleable=", "--size=", "--grace=", "--speedup=", "--expand-limit=", "--drive=", "--max-nodes=", "--on-grow=", "--on-shrink=", "--on-step=", "--prefer-start", "--prefer-waste", "--prefer-near", "--best-effort", "--dry-run", "--require-profile", "--rigid", "--tasks=", "--bag=", "--retries=", "--checkpoint=", "--checkpoint-signal=", "--checkpoint-cmd=", "--restart-cmd=", "--task-time=", "--drain-time="}
+	names := []string{"--profile=", "--component=", "--moldable=", "--moldable-by=", "--malleable=", "--size=", "--grace=", "--speedup=", "--expand-limit=", "--drive=", "--max-nodes=", "--on-grow=", "--on-shrink=", "--on-step=", "--prefer-start", "--prefer-waste", "--prefer-near", "--best-effort", "--placement=", "--dry-run", "--require-profile", "--rigid", "--tasks=", "--bag=", "--retries=", "--checkpoint=", "--checkpoint-signal=", "--checkpoint-cmd=", "--restart-cmd=", "--task-time=", "--drain-time="}
 	for _, name := range slices.Sorted(maps.Keys(t.Long)) {
 		text := "--" + name
 		if t.Long[name] == getopt.Required {

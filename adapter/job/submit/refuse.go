@@ -41,7 +41,7 @@ func (l layers) refuse(profile planner.Profile) error {
 		if o.Name == "prefer" && switches {
 			return fmt.Errorf("%s: a start cannot wait for few switches and preferred features: leave out --switches, or give --constraint in place of --prefer", o)
 		}
-		if o.Name == "clusters" && l.ownCluster() {
+		if o.Name == "clusters" && (l.target != "" || l.ownCluster()) {
 			continue
 		}
 		if reason, refused := refusals[o.Name]; refused {

@@ -53,7 +53,7 @@ func TestOwnCluster(t *testing.T) {
 		}
 	}
 	for _, args := range [][]string{{"evosqueue", "-o", "%i"}, {"evosbatch", "--profile=1@10m", "--wrap=true"}} {
-		for _, cluster := range []string{"elsewhere", "all", name + ",elsewhere"} {
+		for _, cluster := range []string{"elsewhere", name + ",elsewhere"} {
 			if got := run(cluster, args[0], args[1:]...); !strings.HasPrefix(got, "failed: "+args[0]+": error: ") || !strings.Contains(got, cluster) {
 				t.Errorf("SLURM_CLUSTERS=%s %q: %s", cluster, args, got)
 			}

@@ -79,14 +79,15 @@ func takeProspect(c *state.Core, p msg.PlannedJob) bool {
 	return true
 }
 
-// Roomy returns how many nodes suit a job, and how many of these are idle and not kept for others now.
+// Roomy returns how many nodes suit a job, and how many of these it could have now and keep for as long as its profile says.
 func Roomy(c *state.Core, s *state.Snapshot, o *msg.Occupancy, j *state.Job) (all, free int) {
 	nodes, _, err := slurm.PlacesOf(c, s, j)
 	if err != nil {
 		return 0, 0
 	}
+	lasts := j.Profile.Duration()
 	for _, n := range nodes {
-		if busy := o.Busy[n]; s.Nodes[n].Usable() && !slices.ContainsFunc(busy, func(b planner.NodeBusy) bool { return b.Start <= 0 && b.End > 0 }) {
+		if busy := o.Busy[n]; s.Nodes[n].Usable() && !slices.ContainsFunc(busy, func(b planner.NodeBusy) bool { return b.Start < lasts && b.End > 0 }) {
 			free++
 		}
 	}

@@ -1,0 +1,137 @@
+package e2e_test
+
+import (
+	"fmt"
+	"maps"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/evoslurm/evoslurm/adapter/trials/rig"
+	"github.com/evoslurm/evoslurm/slurmctl/slurmtest"
+	"github.com/evoslurm/evoslurm/slurmctl/slurmtest/must"
+)
+
+// placedOn is how sbatch names the cluster of a job.
+var placedOn = regexp.MustCompile(`(?m)^Submitted batch job (\d+) on cluster (\w)$`)
+
+// clusters are three clusters of a site, each with its sidecar. The commands know all of them.
+type clusters map[string]*rig.Rig
+
+func newClusters(t *testing.T, sizes map[string]int) clusters {
+	t.Helper()
+	all := clusters{}
+	dir, err := os.MkdirTemp("", "evoslurm-clusters-") // which users reach
+	must.OK(t, err)
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	must.OK(t, os.Chmod(dir, 0o755))
+	var first *slurmtest.Cluster
+	for _, name := range slices.Sorted(maps.Keys(sizes)) {
+		c := slurmtest.Start(t, slurmtest.Options{Name: name, Nodes: sizes[name], Accounting: first == nil, Beside: first, PermitJobExpansion: true})
+		if first == nil {
+			first = c
+		}
+		more := "poll_interval: 500ms\nclusters: {dir: " + dir + ", wait: 2m}\n"
+		r, err := rig.New(c, bin, more)
+		must.OK(t, err)
+		t.Cleanup(func() { os.RemoveAll(r.Dir) })
+		must.OK(t, os.WriteFile(dir+"/"+name+".yaml", []byte(r.Configuration(more)), 0o644))
+		all[name] = r
+	}
+	return all
+}
+
+// TestClusters: jobs go to the cluster that completes them first, and none is lost or there twice while a sidecar and a slurmctld
+// are killed. The commands show all clusters.
+func TestClusters(t *testing.T) {
+	t.Parallel()
+	all := newClusters(t, map[string]int{"a": 2, "b": 4, "c": 1})
+	stops := map[string]func(){}
+	for name, r := range all {
+		stops[name] = r.StartIn(t, rig.Account{})
+	}
+	s := &site{Rig: all["a"], t: t}
+	for _, r := range all {
+		s.eventually("the sidecar is there", func() bool { _, _, err := r.As(0, "evosqueue"); return err == nil })
+	}
+	submit := func(name string, args ...string) (cluster, said string) {
+		t.Helper()
+		out, errs, err := s.As(0, "evosbatch", append(append([]string{"-M", "all", "--job-name=" + name, "--output=/dev/null"}, args...), "--wrap=sleep 600")...)
+		m := placedOn.FindStringSubmatch(out)
+		if err != nil || m == nil {
+			t.Errorf("%s: %v\n%s%s", name, err, out, errs)
+			return "", errs
+		}
+		return m[2], errs
+	}
+
+	// What only one cluster can ever run goes there, and the others say why not.
+	cluster, said := submit("large", "--profile=3@10m,4@1m")
+	if cluster != "b" || !regexp.MustCompile(`(?m)^a +- +- +- +.*2 nodes`).MatchString(said) && !strings.Contains(said, "partition main has 2") {
+		t.Errorf("four nodes: on %q\n%s", cluster, said)
+	}
+	// The largest one is busy: the next is where there is room.
+	if cluster, said = submit("two", "--profile=2@10m"); cluster != "a" {
+		t.Errorf("two nodes: on %q\n%s", cluster, said)
+	}
+	// A dry run submits nothing.
+	if out, errs, err := s.As(0, "evosbatch", "-M", "all", "--dry-run", "--profile=1@10m", "--wrap=true"); err != nil || !strings.Contains(out, "--clusters=") || !strings.Contains(errs, "CLUSTER") {
+		t.Errorf("--dry-run: %v\n%s%s", err, out, errs)
+	}
+	for policy, want := range map[string]string{"worst-fit": "", "close-to-files": "--placement=close-to-files", "nonsense": "--placement: "} {
+		out, errs, err := s.As(0, "evosbatch", "-M", "all", "--dry-run", "--placement="+policy, "--profile=1@10m", "--wrap=true")
+		if (err != nil) != (want != "") || !strings.Contains(errs, want) {
+			t.Errorf("--placement=%s: %v\n%s%s", policy, err, out, errs)
+		}
+	}
+
+	// Many at once, while a sidecar and a slurmctld are killed.
+	stops["c"]()
+	must.OK(t, all["b"].Cluster.KillController(t.Context()))
+	var wait sync.WaitGroup
+	placed := make([]string, 6)
+	for i := range placed {
+		wait.Go(func() {
+			out, errs, err := s.As(i%2, "evosbatch", "-M", "a,b", fmt.Sprint("--job-name=many", i), "--output=/dev/null", "--profile=1@1m,2@1m", "--wrap=true")
+			if m := placedOn.FindStringSubmatch(out); err == nil && m != nil {
+				placed[i] = m[2]
+			} else {
+				t.Errorf("many%d: %v\n%s%s", i, err, out, errs)
+			}
+		})
+	}
+	wait.Wait()
+	must.OK(t, all["b"].Cluster.StartController(t.Context()))
+	stops["c"] = all["c"].StartIn(t, rig.Account{})
+	s.eventually("all clusters are there again", func() bool { _, _, err := s.As(1, "evosqueue", "-M", "all"); return err == nil })
+	for i, on := range placed {
+		if on != "a" {
+			t.Errorf("many%d is on %q, want a: b is away", i, on)
+		}
+		name, found := fmt.Sprint("many", i), ""
+		for cluster, r := range all {
+			out, err := r.Cluster.Run(t.Context(), slurmtest.Root, "squeue", "-h", "-t", "all", "-o", "%j")
+			must.OK(t, err)
+			found += strings.Repeat(cluster, strings.Count("\n"+out, "\n"+name+"\n"))
+		}
+		if found != on {
+			t.Errorf("%s is on clusters %q, want %q", name, found, on)
+		}
+	}
+
+	// One view over all.
+	out, errs, err := s.As(0, "evosqueue", "-M", "all", "-o", "%j")
+	if err != nil || !strings.HasPrefix(out, "CLUSTER: a\n") || !strings.Contains(out, "\n\nCLUSTER: b\n") || !strings.Contains(out, "\n\nCLUSTER: c\n") || strings.Index(out, "large") < strings.Index(out, "CLUSTER: b") {
+		t.Errorf("evosqueue: %v\n%s%s", err, out, errs)
+	}
+	if out, errs, err := s.As(0, "evosacct", "-M", "b,a", "-X", "-o", "jobname,cluster"); err != nil || strings.Index(out, "CLUSTER: b") > strings.Index(out, "CLUSTER: a") || !regexp.MustCompile(`large +b`).MatchString(out) {
+		t.Errorf("evosacct: %v\n%s%s", err, out, errs)
+	}
+	stops["b"]()
+	if out, errs, err := s.As(0, "evosqueue", "-M", "b,a", "-o", "%j"); err == nil || !strings.HasPrefix(out, "CLUSTER: a\n") || !strings.Contains(errs, "cluster b: ") {
+		t.Errorf("evosqueue without b's sidecar: %v\n%s%s", err, out, errs)
+	}
+}
