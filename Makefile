@@ -294,7 +294,7 @@ install: | $(BIN)/evoslurmd $(BIN)/completions ## install commands, strategies, 
 	install -m 644 contrib/python/evoslurm/*.py contrib/python/evoslurm/py.typed $(DESTDIR)$(PYTHONDIR)/evoslurm
 	rm -f $(DESTDIR)$(PYTHONDIR)/evoslurm.py # what it was before
 	$(MAKE) -C contrib/c install OUT='$(abspath $(BIN))/c' PREFIX='$(PREFIX)' DESTDIR='$(abspath $(DESTDIR))' VERSION='$(VERSION)'
-	for file in $$(cd contrib/examples && find . -name '*.md' -o -name '*.sh' -o -name '*.py' -o -name '*.c' -o -name '*.png' -o -name Snakefile); do \
+	for file in $$(cd contrib/examples && find . -name '*.md' -o -name '*.sh' -o -name '*.py' -o -name '*.c' -o -name '*.lmp' -o -name '*.mdp' -o -name '*.R' -o -path './*/case/*' -type f -o -name '*.png' -o -name Snakefile); do \
 		install -D -m 644 contrib/examples/$$file $(SHARE)/doc/evoslurm/examples/$$file || exit 1; \
 	done
 	install -D -m 644 contrib/job_submit.lua $(SHARE)/evoslurm/job_submit.lua
@@ -315,7 +315,7 @@ build-deps:
 	@.ci/deps build
 
 .PHONY: examples
-examples: build-deps ## run all of contrib/examples on private Slurm clusters (installs Dask, Open MPI, p4est, PyTorch, PETSc, Snakemake)
+examples: build-deps ## run all of contrib/examples on private Slurm clusters (installs Dask, Open MPI, MPICH, p4est, PyTorch, PETSc, Snakemake, GNU parallel, LAMMPS, GROMACS, OpenFOAM, Work Queue, R)
 	@.ci/deps examples
 	go test -tags examples -run '^TestExamples' -v -count=1 -p 1 -timeout 30m ./adapter/trials/e2e ./adapter/trials/sites
 

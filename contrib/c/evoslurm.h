@@ -115,6 +115,46 @@ int evos_decline(const struct evos_offer *offer);
 /* Tells which part of its work the application has done, from 0 to 1. */
 int evos_progress(double fraction);
 
+/* A change of the job's nodes that is due. */
+struct evos_change {
+	const char *kind; /* next (the planned step), grow or shrink (decided), accept (an offer or a demand) */
+	int nodes;        /* of the job after it; a growth may bring fewer */
+	int leaving;      /* the application must leave these nodes first */
+	const char *const *leaving_names;
+};
+
+/* The loop of an application that adapts: observe, decide, plan, execute. Set what you need, and zero the rest. */
+struct evos_adaptive {
+	void *app; /* what the callbacks get; each callback may be NULL */
+	/* Looks at the application, such as its load, before each decision. */
+	void (*observe)(void *app, const struct evos_step *step);
+	/* Returns how many nodes the application wants from now on; 0: as planned. */
+	int (*decide)(void *app, const struct evos_step *step);
+	/* Leaves the nodes that go. It returns 0 if the application is not off them yet: the next evos_adapt calls it again. */
+	int (*plan)(void *app, const struct evos_step *step, const struct evos_change *change);
+	/* Goes on with the nodes of the new step. */
+	void (*execute)(void *app, const struct evos_step *step, const struct evos_change *change);
+	double every;  /* shortest time between two looks at the plan, in seconds (0: 1) */
+	double ahead;  /* how long before its time a planned step begins, in seconds (0: 2) */
+	double offers; /* how long a look of a malleable job waits for an offer or a demand, in seconds (0: no offers) */
+
+	struct evos_step *step; /* what the job has now */
+	struct evos_change due; /* what plan has not made way for yet; kind is NULL if nothing is due */
+	const void *held;       /* memory of due */
+	struct evos_offer *offer;
+	long long after;
+	double look_at;
+	int done;
+};
+
+/* Adapts if a change is due. Call it between two pieces of work: unless it is time to look, it costs one
+ * reading of the clock. A look takes one process of evosctl, or two with offers. EVOS_REFUSED: what decide
+ * wanted cannot be had, and nothing has changed; the application can go on. */
+int evos_adapt(struct evos_adaptive *a);
+
+/* Frees what evos_adapt holds. The structure can be used again. */
+void evos_adapt_end(struct evos_adaptive *a);
+
 /* Why the last call of this thread failed; never NULL. */
 const char *evos_error(void);
 

@@ -269,6 +269,7 @@ func TestLaunch(t *testing.T) {
 		{[]string{"-x", "n6", `"/usr/bin/hydra_pmi_proxy"`, "--control-port", "n1:5"}, "15", "n6", `"/usr/bin/hydra_pmi_proxy" --control-port n1:5`},
 		{[]string{"n1", "orted"}, "12", "n1", "orted"},
 		{[]string{"-q", "-l", "me", "me@n9", "a  b"}, "16", "n9", "a  b"},
+		{[]string{"n9", "--", "exec", "perl", "--", "a"}, "16", "n9", "exec perl -- a"},
 	} {
 		argv, env, err := Launch(companions(), c.args, environ)
 		if err != nil {

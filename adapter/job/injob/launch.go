@@ -21,19 +21,9 @@ func Launch(a api.Allocation, args, environ []string) (argv, env []string, err e
 	if err := check(a); err != nil {
 		return nil, nil, err
 	}
-	for len(args) > 0 && strings.HasPrefix(args[0], "-") {
-		takesValue := slices.Contains([]string{"-l", "-p", "-i", "-o", "-F"}, args[0]) // ssh's, that launchers use
-		args = args[1:]
-		if takesValue && len(args) > 0 {
-			args = args[1:]
-		}
-	}
-	if len(args) < 2 {
-		return nil, nil, errors.New("want [options] HOST COMMAND")
-	}
-	host, command := args[0], strings.Join(args[1:], " ")
-	if at := strings.LastIndexByte(host, '@'); at >= 0 {
-		host = host[at+1:]
+	host, command, err := sshWords(args)
+	if err != nil {
+		return nil, nil, err
 	}
 	for _, p := range a.Parts {
 		if !slices.Contains(p.NodeList, host) {
@@ -53,4 +43,26 @@ func Launch(a api.Allocation, args, environ []string) (argv, env []string, err e
 		return append(argv, "/bin/sh", "-c", command), env, nil
 	}
 	return nil, nil, fmt.Errorf("the job does not have %s, or gave it back", host)
+}
+
+// sshWords splits the arguments of ssh, [options] HOST [--] COMMAND…, and drops a user before the host.
+func sshWords(args []string) (host, command string, err error) {
+	for len(args) > 0 && strings.HasPrefix(args[0], "-") {
+		takesValue := slices.Contains([]string{"-l", "-p", "-i", "-o", "-F"}, args[0]) // ssh's, that launchers use
+		args = args[1:]
+		if takesValue && len(args) > 0 {
+			args = args[1:]
+		}
+	}
+	if len(args) < 2 {
+		return "", "", errors.New("want [options] HOST COMMAND")
+	}
+	if len(args) > 2 && args[1] == "--" { // as GNU parallel writes it
+		args = slices.Delete(slices.Clone(args), 1, 2)
+	}
+	host, command = args[0], strings.Join(args[1:], " ")
+	if at := strings.LastIndexByte(host, '@'); at >= 0 {
+		host = host[at+1:]
+	}
+	return host, command, nil
 }

@@ -41,7 +41,7 @@ func TestFaults(t *testing.T) {
 		}
 		t.Run(sc.name, func(t *testing.T) {
 			t.Parallel()
-			s := newSite(t, sc.options, "")
+			s := newSite(t, sc.options, healing)
 			s.occupy()
 			happened := 0
 			for _, seed := range runs[sc.name] {

@@ -29,6 +29,10 @@ type scenario struct {
 // again.
 var merging = slurmtest.Options{Accounting: true, PermitJobExpansion: true}
 
+// healing has the sidecar repair nodes that Slurm leaks if a job is cancelled at the moment of a merge (docs/slurm-bugs.md). The
+// check right before each merge leaves a moment, which the scenario cancel meets now and then on a busy machine.
+const healing = "heal_leaks: true\n"
+
 var scenarios = []scenario{
 	{"grow", merging, func(s *site) error { return s.evolve("merge", "1@2s,3@2s", 1, 3) }},
 	{"shrink", merging, func(s *site) error { return s.evolve("merge", "3@2s,1@2s", 3, 1) }},

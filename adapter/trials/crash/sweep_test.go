@@ -24,7 +24,7 @@ func TestCrashPoints(t *testing.T) {
 	for _, sc := range scenarios {
 		t.Run(sc.name, func(t *testing.T) {
 			t.Parallel()
-			s := newSite(t, sc.options, "")
+			s := newSite(t, sc.options, healing)
 			s.notRoot(sc.name == byTheJob)
 			s.occupy()
 			points, _, err := s.try(sc, 0)

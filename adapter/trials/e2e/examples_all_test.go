@@ -17,7 +17,12 @@ import (
 	"testing"
 )
 
-var only = flag.String("examples.only", "", "the one folder of contrib/examples that TestExamplesAll runs")
+var only = flag.String("examples.only", "", "folders of contrib/examples, separated by commas, that TestExamplesAll and TestExamplesCodes run (default: all)")
+
+// chosen reports whether the tests run a folder of contrib/examples.
+func chosen(folder string) bool {
+	return *only == "" || slices.Contains(strings.Split(*only, ","), folder)
+}
 
 // long is for those who end their steps themselves, as soon as they like.
 const long = "1@90s,3@90s,2@90s,4@90s,1@90s"
@@ -28,7 +33,7 @@ const following = "1@20s,3@45s,2@45s,1@25s,4@10m"
 // TestExamplesAll: the examples of large packages, with the profile long enough for them to
 // be on all nodes of a step on a slow machine; make examples installs what they need.
 func TestExamplesAll(t *testing.T) {
-	s := newExamples(t, 48) // all at once, four nodes each, and those that grow on demand never meet nodes that are planned for others
+	s := newExamples(t, 64) // all at once, four nodes each, and those that grow on demand never meet nodes that are planned for others
 	all := []example{
 		{folder: "dask", profile: following, resizes: true, variables: "TASKS=700,DRAIN=20s", check: counted(700, "[3-9]")},
 		{folder: "dask", script: "adaptive.sh", variables: "TASKS=240,DRAIN=20s,MOST=4,PAUSE=20", check: adapted},
@@ -37,11 +42,15 @@ func TestExamplesAll(t *testing.T) {
 		{folder: "petsc", profile: long, resizes: true, variables: "ITERATIONS=20", check: (*site).heated},
 		{folder: "amr", profile: long, resizes: true, variables: "ITERATIONS=154,LEVEL=7,OMPI_MCA_mpi_yield_when_idle=1", check: (*site).refined},
 	}
-	if *only == "" || *only == "amr" {
+	all = append(all, heatings()...)
+	if chosen("mpi") {
+		s.compileMPI()
+	}
+	if chosen("amr") {
 		s.compileAMR()
 	}
-	s.examples(slices.DeleteFunc(all, func(e example) bool { return *only != "" && *only != e.folder }))
-	if *only == "" || *only == "snakemake" {
+	s.examples(slices.DeleteFunc(all, func(e example) bool { return !chosen(e.folder) }))
+	if chosen("snakemake") {
 		s.workflows()
 	}
 	s.stop(syscall.SIGTERM)

@@ -37,31 +37,30 @@ def stop(workers, node):
 
 def master():
     import evoslurm
-    step, coming, looked = evoslurm.current(), None, 0.0
-    here, workers, busy, used = step.nodes[0], {}, {}, set()  # the master's node has no worker, unless it is the only one
+    workers, busy, used = {}, {}, set()
     todo, picture = list(range(height))[::-1], {}
+
+    def leave(step, change):
+        """Ends the workers of the nodes that go, once they have answered."""
+        if any(node in busy for node in change.leaving):
+            return False
+        for node in change.leaving:
+            stop(workers, node)
+
+    nodes = evoslurm.Adaptive(plan=leave, execute=lambda step, change: print(f"step {step.number}: {len(step.nodes)} nodes", flush=True))
     while len(picture) < height:
+        step = nodes.point()
         for node in step.nodes:
-            if node not in workers and len(picture) < height:
+            if node not in workers and node not in nodes.leaving and len(picture) < height:
                 workers[node] = spawn(node)
-        if time.time() - looked > 1:
-            coming, looked = evoslurm.peek(), time.time()
-        going = coming and coming.at and coming.at.timestamp() - time.time() < 2
-        leaving = set(coming.leaving) if going else set()
         for node, w in workers.items():
             if node in busy and w.Iprobe(source=0):
                 y, colours = w.recv(source=0)
                 picture[busy.pop(node)] = colours
                 used.add(node)
-            if node not in busy and node not in leaving and todo:
+            if node not in busy and node not in nodes.leaving and todo:
                 busy[node] = todo.pop()
                 w.send(busy[node], dest=0)
-        if going and not any(node in busy for node in leaving):
-            for node in leaving:
-                stop(workers, node)
-            step = evoslurm.next(step) or step
-            print(f"step {step.number}: {len(step.nodes)} nodes", flush=True)
-            coming = None
         time.sleep(0.002)
     for node in list(workers):
         stop(workers, node)

@@ -7,7 +7,8 @@
 
 steps() begins with the step that the job is in and ends each when the next one is asked
 for. Who is killed and started again goes on with the step that the job is in then: none is
-lost, none is ended twice. All of it as coroutines: evoslurm.aio.
+lost, none is ended twice. The same as coroutines: evoslurm.aio. A program that goes on while its nodes
+change, or that wants more or fewer of them, adapts with Adaptive.
 
 A call is one of "evosctl ... --json", not a request to the sidecar: what a caller must prove
 with MUNGE takes a process anyway (munge), and the configuration, the processes of evosrun
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
     P = ParamSpec("P")
 
 __all__ = ["Step", "Part", "Coming", "Offer", "Event", "Error", "Refused", "Timeout", "current", "next", "peek", "steps",
-           "grow", "shrink", "wait_event", "offers", "accept", "decline", "events", "progress", "aio"]
+           "grow", "shrink", "wait_event", "offers", "accept", "decline", "events", "progress", "aio", "Adaptive", "Change"]
 
 T = TypeVar("T")
 F = TypeVar("F", bound=Callable[..., Any])
@@ -207,6 +208,7 @@ current, next, peek, progress = _sync(_current), _sync(_next), _sync(_peek), _sy
 grow, shrink = _sync(_grow), _sync(_shrink)
 wait_event, accept, decline = _sync(_wait_event), _sync(_accept), _sync(_decline)
 from . import aio  # noqa: E402 (it is made of the calls above)
+from .adaptive import Adaptive, Change  # noqa: E402
 
 
 def steps() -> Iterator[Step]:
