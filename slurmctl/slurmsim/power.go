@@ -74,16 +74,11 @@ func (c *Cluster) SetBoots(name string, boots bool) {
 	}
 }
 
-// Powers counts the nodes of each power state, and those of them that jobs have.
-func (c *Cluster) Powers() (all, busy map[slurmctl.Power]int) {
-	all, busy = map[slurmctl.Power]int{}, map[slurmctl.Power]int{}
+// Powers calls see with the power state of each node, and whether a job has it.
+func (c *Cluster) Powers(see func(node int, p slurmctl.Power, busy bool)) {
 	for i := range c.Nodes {
-		p := c.Nodes[i].PowerState
-		if all[p]++; !c.Usage.Idle.has(i) {
-			busy[p]++
-		}
+		see(i, c.Nodes[i].PowerState, !c.Usage.Idle.has(i))
 	}
-	return all, busy
 }
 
 // powerTurn changes the power state of nodes whose time has come.

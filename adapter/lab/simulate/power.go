@@ -33,9 +33,11 @@ func (h *history) checkPower(effects []msg.Effect) {
 			h.checkGoesOff(b, off.Nodes)
 		}
 	}
-	if _, busy := h.s.Cluster.Powers(); busy[slurmctl.PowerDown]+busy[slurmctl.PowerDrain] > 0 {
-		h.blame(errors.New("a node goes off that a job has"))
-	}
+	h.s.Cluster.Powers(func(_ int, p slurmctl.Power, busy bool) {
+		if busy && (p == slurmctl.PowerDown || p == slurmctl.PowerDrain) {
+			h.blame(errors.New("a node goes off that a job has"))
+		}
+	})
 }
 
 // checkGoesOff checks that a job is not planned soon on nodes that go off.
