@@ -81,6 +81,18 @@ func (c *Cluster) Powers(see func(node int, p slurmctl.Power, busy bool)) {
 	}
 }
 
+// PowerOf returns the power state of a node, and whether it is neither down nor drained, and comes up when it is powered up.
+func (c *Cluster) PowerOf(name string) (p slurmctl.Power, well bool) {
+	i, ok := c.index[name]
+	if !ok {
+		return slurmctl.PowerOn, false
+	}
+	return c.Nodes[i].PowerState, c.Up.has(i) && !c.Nodes[i].Broken
+}
+
+// PowerSaving returns how nodes are switched off and on.
+func (c *Cluster) PowerSaving() PowerSaving { return c.options.PowerSaving }
+
 // powerTurn changes the power state of nodes whose time has come.
 func powerTurn(c *Cluster) {
 	if !c.options.PowerSaving.on() {
