@@ -128,13 +128,7 @@ func observeHeld(c *state.Core, s *state.Snapshot, j *state.Job) (changed bool) 
 		return false
 	}
 	if len(j.Held) > 0 {
-		detail := map[string]any{"from": slurmctl.CompressNodes(j.Nodes()), "to": heldText(held)}
-		if lost := lostNodes(s, j.Held, held); j.Runs() && len(lost) > 0 {
-			j.Lose(lost)
-			c.Save(j)
-			detail["lost"] = slurmctl.CompressNodes(lost)
-		}
-		c.Event(j, "nodes changed", detail)
+		nodesChanged(c, s, j, held)
 	}
 	SetHeld(c, j, held)
 	return true

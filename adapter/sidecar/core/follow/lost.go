@@ -8,6 +8,17 @@ import (
 	"github.com/evoslurm/evoslurm/slurmctl"
 )
 
+// nodesChanged handles that a job has other nodes than before, without an action of the sidecar.
+func nodesChanged(c *state.Core, s *state.Snapshot, j *state.Job, held []msg.Part) {
+	detail := map[string]any{"from": slurmctl.CompressNodes(j.Nodes()), "to": heldText(held)}
+	if lost := lostNodes(s, j.Held, held); j.Runs() && len(lost) > 0 {
+		j.Lose(lost)
+		c.Save(j)
+		detail["lost"] = slurmctl.CompressNodes(lost)
+	}
+	c.Event(j, "nodes changed", detail)
+}
+
 // lostNodes returns the nodes that a job lost because a node failed, from what it had to what it has. Slurm ends a companion with
 // all of its nodes if one fails. Nodes that left for another reason, such as a user's scontrol or scancel, are not lost.
 func lostNodes(s *state.Snapshot, had, has []msg.Part) (lost []string) {
