@@ -29,6 +29,8 @@ var samples = []struct{ command, args string }{
 	{"compare", "--format=json workload.json"},
 	{"paper", "--tests=2 --format=json"},
 	{"koala", "--runs=1 --format=json"},
+	{"koala-placement", "--runs=1 --jobs=20 --format=json"},
+	{"koala-placement", "--runs=2 --jobs=20 --format=json"},
 	{"oar-malleable", "--tests=2 --format=json"},
 	{"green", "--tests=1 --format=json"},
 	{"cigri", "--tests=2 --format=json"},

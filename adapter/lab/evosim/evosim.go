@@ -26,7 +26,7 @@ func New(version string, more ...*cobra.Command) *cobra.Command {
 	root.SetVersionTemplate("{{.Version}}\n") // like all commands of Evoslurm
 	root.Flags().BoolP("version", "V", false, "show the version")
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return inputError{err} })
-	root.AddCommand(scheduleCommand(), generateCommand(), paperCommand(), compareCommand(), koalaCommand(), pecs23Command(), oarCommand(), greenCommand(), cigriCommand())
+	root.AddCommand(scheduleCommand(), generateCommand(), paperCommand(), compareCommand(), koalaCommand(), placementCommand(), pecs23Command(), oarCommand(), greenCommand(), cigriCommand())
 	root.AddCommand(more...)
 	return root
 }

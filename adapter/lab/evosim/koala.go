@@ -81,15 +81,19 @@ func koalaTables(out io.Writer, r sim.KoalaResult) error {
 	if err := w.Flush(); err != nil || len(r.Findings) == 0 {
 		return err
 	}
-	count := map[sim.Verdict]int{}
 	fmt.Fprintln(out, "\nSection VII says (in brackets, what counts as it here)")
-	for _, f := range r.Findings {
+	writeFindings(out, r.Findings)
+	return nil
+}
+
+func writeFindings(out io.Writer, findings []sim.KoalaFinding) {
+	count := map[sim.Verdict]int{}
+	for _, f := range findings {
 		count[f.Verdict]++
 		fmt.Fprintf(out, "  %s\n      %s: %s\n", f.Says, f.Verdict, f.Figures)
 		if f.Why != "" {
 			fmt.Fprintf(out, "      because %s\n", f.Why)
 		}
 	}
-	fmt.Fprintf(out, "%d findings: %d hold, %d do not hold, %d undecided\n", len(r.Findings), count[sim.Holds], count[sim.HoldsNot], count[sim.IsUndecided])
-	return nil
+	fmt.Fprintf(out, "%d findings: %d hold, %d do not hold, %d undecided\n", len(findings), count[sim.Holds], count[sim.HoldsNot], count[sim.IsUndecided])
 }

@@ -78,8 +78,8 @@ type localJobs struct {
 	used  float64 // CPU-seconds
 }
 
-// place is the planned place of a job.
-type place struct {
+// planned is the planned place of a job.
+type planned struct {
 	start, end int64
 	cpus       int
 }
@@ -94,12 +94,12 @@ func (s *localJobs) Schedule(m *machine.Machine) {
 			free[cpu] = r.Start + r.Limit
 		}
 	}
-	var later []place
+	var later []planned
 	for _, r := range slices.Clone(m.Queue) {
 		n := r.Phases[0].Pref
 		at := all.EarliestFree(m.Now, n, r.Limit, m.Nodes)
 		all.Add(at, at+r.Limit, n)
-		if p := (place{at, at + r.Limit, n}); at > m.Now {
+		if p := (planned{at, at + r.Limit, n}); at > m.Now {
 			later = append(later, p)
 		} else {
 			m.Start(r, n)
@@ -113,10 +113,10 @@ func (s *localJobs) Schedule(m *machine.Machine) {
 			n := j.Phases[0].Pref
 			at := all.EarliestFree(j.Submit, n, j.Limit, m.Nodes)
 			all.Add(at, at+j.Limit, n)
-			later = append(later, place{at, at + j.Limit, n})
+			later = append(later, planned{at, at + j.Limit, n})
 		}
 	}
-	slices.SortStableFunc(later, func(a, b place) int { return cmp.Compare(a.start, b.start) })
+	slices.SortStableFunc(later, func(a, b planned) int { return cmp.Compare(a.start, b.start) })
 	next := make([]int64, m.Nodes)
 	for cpu := range next {
 		next[cpu] = bag.Never
@@ -130,7 +130,7 @@ func (s *localJobs) Schedule(m *machine.Machine) {
 }
 
 // take gives a job the first CPUs that are free at its start, until its end.
-func (p place) take(free []int64) (cpus []int) {
+func (p planned) take(free []int64) (cpus []int) {
 	for cpu := range free {
 		if len(cpus) < p.cpus && free[cpu] <= p.start {
 			cpus, free[cpu] = append(cpus, cpu), p.end

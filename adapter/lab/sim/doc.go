@@ -34,6 +34,31 @@
 //     the application stands still for 10 s at every change. The scheduler looks every 10 s.
 //   - The threshold is on growing alone; initial placement is by idle processors.
 //
+// # Choosing among clusters
+//
+// Placement compares KOALA's placement policies (package place) on the DAS-3, beside the choice by
+// the plans of the clusters. The clusters, the policies, and the two applications are from Buisson et
+// al. 2007. Of its references on placement (Mohamed and Epema, CLUSTER 2004; Sonmez et al.,
+// e-Science 2006 and TPDS 2010), we found only abstracts in public text, so what follows is ours:
+//
+//   - Each cluster plans by conservative backfilling of requested times, twice what a job takes. When
+//     a job ends, waiting ones move forward. Local jobs arrive at each cluster, as in Cigri: powers of
+//     two up to a quarter of it, for half an hour on average. They begin four hours before the others.
+//   - Jobs of apps, files, and replicated run on fixed sizes, with two equal components: GADGET 2 on 8,
+//     16, or 32 nodes, FT on 4, 8, or 16. Those of components have four of 4, 8, or 16 nodes. Arrivals are Poisson.
+//   - Idle nodes are nodes that the job could keep to its end without moving a promise.
+//   - In KOALA's queue, a job is placed only where it starts as soon as its file is there. The queue is
+//     scanned from head to tail, after each submission and every 10 s after a job has ended. There is no
+//     limit to the number of tries.
+//   - A file has the full bandwidth between two clusters, by 10 Gbit/s or 1 Gbit/s, whatever else is transferred.
+//     Its transfer begins at the placement; the job holds no nodes meanwhile, but has them promised. Each cluster of a
+//     split job needs the file. Copies are deleted after the job, so the replica table stays.
+//   - A split job communicates for 10 % of its time on average, uniformly from 0 to 20 %, from computation to
+//     communication intensive. All pairs of nodes exchange alike, so a share 1 - sum (n_i/n)^2 of the
+//     messages is between clusters, and these take six times as long: with two equal halves, 1.25 times as long in all.
+//   - Only cluster minimisation splits. Other policies run all components of a job on one cluster,
+//     although KOALA's place each one.
+//
 // # On one machine
 //
 // OAR and PECS23 repeat published experiments with malleable jobs on package machine: table 5.3 of

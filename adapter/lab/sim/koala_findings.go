@@ -74,13 +74,17 @@ func setOf(rows []KoalaRun) (s koalaSet, complete bool) {
 	return s, true
 }
 
-// verdict compares each margin's confidence interval of 95 % over the runs with 0. A single run decides nothing.
 func (c *claim) verdict(runs []koalaSet) Verdict {
+	return decide(len(runs), func(run int) []float64 { return c.margins(&runs[run]) })
+}
+
+// decide compares each margin's confidence interval of 95 % over the runs with 0. A single run decides nothing.
+func decide(runs int, margins func(run int) []float64) Verdict {
 	verdict := Holds
-	for i := range c.margins(&runs[0]) {
-		values := make([]float64, len(runs))
-		for k := range runs {
-			values[k] = c.margins(&runs[k])[i]
+	for i := range margins(0) {
+		values := make([]float64, runs)
+		for run := range values {
+			values[run] = margins(run)[i]
 		}
 		mean, half := outcome.Interval(values)
 		switch {
