@@ -19,7 +19,7 @@ PACKAGES    ?= ./...
 LONGEST     := ./adapter/trials/e2e ./adapter/sidecar/controller ./adapter/trials/crash ./slurmctl/slurmsim
 # What these test has one goroutine, or several that share nothing. The race detector finds nothing there and takes seven
 # times as long, so make test uses it for some storms only, which run at once.
-SERIAL      := ./planner/... ./plugins/builtin ./adapter/cmd/evosim ./adapter/internal/english ./adapter/lab/...
+SERIAL      := ./planner/... ./adapter/job/measured ./plugins/builtin ./adapter/cmd/evosim ./adapter/internal/english ./adapter/lab/...
 ATONCE      := -run '^(TestStorms|TestTwoHosts)$$' ./adapter/lab/simulate -args -storm.seeds 4 -two.seeds 2
 RACE        ?= -race
 TESTFLAGS   ?= $(RACE) -p 4 -timeout 70m
@@ -88,7 +88,7 @@ else
 endif
 
 # Packages whose tests need no Slurm and little time.
-PURE := ./planner/... ./adapter/internal/... ./adapter/job/request ./adapter/show/chart ./adapter/show/display ./adapter/sidecar/core/... \
+PURE := ./planner/... ./adapter/internal/... ./adapter/job/measured ./adapter/job/request ./adapter/show/chart ./adapter/show/display ./adapter/sidecar/core/... \
 	./adapter/sidecar/codec ./adapter/sidecar/recorder
 
 # Without the race detector, so that linters and tests share one build.
@@ -148,8 +148,8 @@ planned: deps ## measure how close to their planned starts stock jobs start, bes
 	go test -tags planned -run '^TestPlanned$$' -v -count=1 -timeout 60m ./adapter/trials/planned -args -planned.for=5m $(PLANNEDFLAGS)
 
 .PHONY: science
-science: deps ## run an AMR code on a full cluster in four ways: planned, on demand, rigid at peak, a job per step; a figure and a page in bin/science (half an hour; SCIENCEFLAGS=-science.seeds=1,2,3)
-	@.ci/deps examples
+science: ## run an AMR code on a full cluster in four ways: planned, on demand, rigid at peak, a job per step; a figure and a page in bin/science (half an hour; SCIENCEFLAGS=-science.seeds=1,2,3)
+	@.ci/deps science
 	nice go test -tags science -run '^TestScience$$' -v -count=1 -timeout 300m ./adapter/trials/science -args -science.out='$(CURDIR)/bin/science' $(SCIENCEFLAGS)
 
 .PHONY: archives

@@ -178,6 +178,12 @@ const unheard = "unknown"
 // Unheard reports whether slurmctld was restarted, and waits for the node to register before it starts jobs there.
 func (n Node) Unheard() bool { return n.State == unheard }
 
+// Failed reports whether the node has failed: it is down, marked as failing, or does not answer. A drained node has not, even if it
+// is down as well: sinfo shows both as drained.
+func (n Node) Failed() bool {
+	return slices.Contains([]string{"down", "fail", "failing", "error"}, n.State) || strings.Contains(n.Flags, "*")
+}
+
 // Unusable returns in a word or two why the node is not [Node.Usable], or "".
 func (n Node) Unusable() string {
 	switch n.State {

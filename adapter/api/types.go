@@ -225,6 +225,9 @@ type Allocation struct {
 	Components []Component `json:"components,omitempty"` // of coupled codes
 	CPUFreq    string      `json:"cpu_freq,omitempty"`   // that srun should ask for in this step: a word or kHz
 
+	Lost     []string `json:"lost,omitempty"`     // nodes that the job lost, because a node failed, since the call that began the step; in the answer to such a call, since the call before
+	Restarts int      `json:"restarts,omitempty"` // how often Slurm put the job, or a link of its chain, back into the queue
+
 	Coming *Coming `json:"coming,omitempty"` // nil if there is no further step
 	Demand *Demand `json:"demand,omitempty"` // nil: nothing is demanded at present
 }

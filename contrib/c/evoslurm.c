@@ -305,6 +305,10 @@ static int read_step(struct given *g, const struct json *from, struct evos_step 
 	to->note = text(from, "note");
 	to->parts = count;
 	to->part = part;
+	to->restarts = (int)number(from, "restarts");
+	to->lost = names(g, evos_member(from, "lost"), &to->lost_names);
+	if (to->lost < 0)
+		return 0;
 	if (coming && coming->kind == JSON_OBJECT) {
 		to->coming = next;
 		return read_coming(g, coming, next);

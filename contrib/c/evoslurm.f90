@@ -29,6 +29,9 @@ module evoslurm
     type(c_ptr) :: names, drive, note
     integer(c_int) :: parts
     type(c_ptr) :: part, coming
+    integer(c_int) :: lost
+    type(c_ptr) :: lost_names
+    integer(c_int) :: restarts
   end type
 
   ! The next step, as it is planned: struct evos_coming.

@@ -60,6 +60,9 @@ struct evos_step {
 	int parts;
 	const struct evos_part *part;
 	const struct evos_coming *coming; /* NULL: there is no further one */
+	int lost; /* nodes that failed since the call before; what ran there has ended, even if names has them again */
+	const char *const *lost_names;
+	int restarts; /* how often Slurm put the job, or a link of its chain, back into the queue */
 };
 
 /* Nodes that a malleable job may have for a while, or that it is to give back. */

@@ -74,17 +74,24 @@ func (c *Cluster) SetBoots(name string, boots bool) {
 	}
 }
 
-// Powers counts the nodes of each power state, and those of them that jobs have.
-func (c *Cluster) Powers() (all, busy map[slurmctl.Power]int) {
-	all, busy = map[slurmctl.Power]int{}, map[slurmctl.Power]int{}
+// Powers calls see with the power state of each node, and whether a job has it.
+func (c *Cluster) Powers(see func(node int, p slurmctl.Power, busy bool)) {
 	for i := range c.Nodes {
-		p := c.Nodes[i].PowerState
-		if all[p]++; !c.Usage.Idle.has(i) {
-			busy[p]++
-		}
+		see(i, c.Nodes[i].PowerState, !c.Usage.Idle.has(i))
 	}
-	return all, busy
 }
+
+// PowerOf returns the power state of a node, and whether it is neither down nor drained, and comes up when it is powered up.
+func (c *Cluster) PowerOf(name string) (p slurmctl.Power, well bool) {
+	i, ok := c.index[name]
+	if !ok {
+		return slurmctl.PowerOn, false
+	}
+	return c.Nodes[i].PowerState, c.Up.has(i) && !c.Nodes[i].Broken
+}
+
+// PowerSaving returns how nodes are switched off and on.
+func (c *Cluster) PowerSaving() PowerSaving { return c.options.PowerSaving }
 
 // powerTurn changes the power state of nodes whose time has come.
 func powerTurn(c *Cluster) {

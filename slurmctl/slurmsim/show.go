@@ -66,6 +66,14 @@ func (c *Cluster) Record(id slurmctl.JobID) (slurmctl.Job, bool) {
 	return shown(c, j), true
 }
 
+// NodesOf returns the numbers of an active job's nodes, which the caller must not change.
+func (c *Cluster) NodesOf(id slurmctl.JobID) []int {
+	if j := c.Jobs[id]; j != nil && j.active() {
+		return j.Nodes
+	}
+	return nil
+}
+
 func byID(c *Cluster, ids []slurmctl.JobID) []slurmctl.Job {
 	var jobs []slurmctl.Job
 	for _, id := range ids {
@@ -203,10 +211,10 @@ func (c *Cluster) Leaks() bool {
 	return slices.ContainsFunc(c.Nodes, func(n node) bool { return n.Leaked })
 }
 
-// KeptIdle returns how many nodes are idle and named by a current or future reservation.
-func (c *Cluster) KeptIdle() int {
+// KeptIdle returns the nodes that are idle and named by a current or future reservation.
+func (c *Cluster) KeptIdle() (nodes []int) {
 	if len(c.Reservations) == 0 {
-		return 0
+		return nil
 	}
 	kept := newNodeSet(len(c.Nodes))
 	for _, r := range c.Reservations {
@@ -217,7 +225,10 @@ func (c *Cluster) KeptIdle() int {
 	kept.and(c.Usage.Idle)
 	kept.and(c.Up)
 	kept.minus(c.Completing)
-	return kept.count()
+	for n := kept.next(0); n >= 0; n = kept.next(n + 1) {
+		nodes = append(nodes, n)
+	}
+	return nodes
 }
 
 // Reserved returns how many nodes the reservations with a prefix have, added up.

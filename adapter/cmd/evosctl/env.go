@@ -12,6 +12,8 @@ func newEnv() *cobra.Command {
 
   eval "$(evosctl env)"
 
+EVO_LOST then lists the nodes that the job lost since the last evosctl next.
+
 With --no-slurm, all SLURM_ variables except SLURM_CONF are unset: for MPI launchers
 that start processes themselves; see evosctl launch --help.`,
 		Args: cobra.NoArgs,

@@ -12,9 +12,9 @@ import (
 	"github.com/evoslurm/evoslurm/adapter/job/injob"
 )
 
-const launchHelp = `Start a command on a node of the job, as ssh would. MPI launchers need it to reach the
-nodes of all Slurm jobs of an evolving job (drive mode companion). If a launcher passes
-no arguments to its agent, use evolaunch, a link to evosctl.
+const launchHelp = `Start a command on a node of the job, as ssh would. MPI launchers and GNU parallel
+need it to reach the nodes of all Slurm jobs of an evolving job (drive mode companion).
+If a launcher passes no arguments to its agent, use evolaunch, a link to evosctl.
 
   eval "$(evosctl env --no-slurm)"       # in a subshell, if srun is used later
 
@@ -24,7 +24,10 @@ MPICH (Hydra):
 
 Open MPI:
   evosctl hostfile --format=openmpi -o hosts
-  mpiexec --mca plm rsh --mca plm_rsh_agent "$(command -v evolaunch)" --hostfile hosts ./a.out`
+  mpiexec --mca plm rsh --mca plm_rsh_agent "$(command -v evolaunch)" --hostfile hosts ./a.out
+
+GNU parallel, which reads the file again when it changes:
+  parallel --ssh evolaunch --sshloginfile hosts -j 2 ./task ::: 1 2 3`
 
 func newLaunch() *cobra.Command {
 	return &cobra.Command{

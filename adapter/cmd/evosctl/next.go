@@ -30,7 +30,10 @@ another call is useless, also because an administrator has switched Evoslurm off
 job go with what it has), and the SLURM_ variables that srun and MPI launchers read. In
 drive mode companion, those describe the base job only, since srun reaches no further:
 use evosrun, or evosctl hostfile. EVO_GAVE_BACK, if set, lists nodes that the base job
-gave back: evosrun excludes them, and srun needs -x.
+gave back: evosrun excludes them, and srun needs -x. EVO_LOST lists nodes that the job had
+and lost since the call before, because a node failed (empty: none); what ran there has
+ended, also if EVO_NODELIST has a node again. EVO_RESTARTS is how often Slurm put the job,
+or a link of its chain, back into the queue.
 
 Before a shrink, the application must leave the nodes that go; --release names nodes that
 it prefers to give up. evosrun --follow on this node drains its instances first. The hooks

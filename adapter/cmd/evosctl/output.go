@@ -26,6 +26,7 @@ func (o *output) add(cmd *cobra.Command) {
 }
 
 func (o *output) print(a api.Allocation) error {
+	a.Restarts = injob.Restarts(a, os.Getenv)
 	e, err := injob.ExportsOf(a, os.Getenv)
 	if err != nil {
 		return err

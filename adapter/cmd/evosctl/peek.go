@@ -25,17 +25,20 @@ has no plan: after a step that exceeded its time, evosctl next makes the plan.
 
 If a malleable job must give nodes back (evosctl wait-event), EVO_DEMAND is the number of that
 demand, EVO_DEMAND_LEAVING the nodes that go, and EVO_DEMAND_AT the deadline in Unix seconds.
-Without a demand, all are empty.`
+Without a demand, all are empty.
 
-// encodeComing writes the next step with any demand, or null if there is neither.
+EVO_LOST lists nodes that the job lost since the last evosctl next, because a node failed.`
+
+// encodeComing writes the next step with any demand and lost nodes, or null if there is none of these.
 func encodeComing(out io.Writer, a api.Allocation) error {
-	if a.Coming == nil && a.Demand == nil {
+	if a.Coming == nil && a.Demand == nil && len(a.Lost) == 0 {
 		return printJSON(out, nil)
 	}
 	return printJSON(out, struct {
 		*api.Coming
 		Demand *api.Demand `json:"demand,omitempty"`
-	}{a.Coming, a.Demand})
+		Lost   []string    `json:"lost,omitempty"`
+	}{a.Coming, a.Demand, a.Lost})
 }
 
 func newPeek() *cobra.Command {

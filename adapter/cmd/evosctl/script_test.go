@@ -22,7 +22,7 @@ import (
 )
 
 // scripted is a backend of jobs with three steps. Job 12 grows and shrinks by merges, job 14 by
-// companions, at once; job 13 never gets its second step's nodes.
+// companions, at once, after it lost nodes; job 13 never gets its second step's nodes.
 type scripted struct {
 	api.Backend // whose other methods nobody calls
 	mu          sync.Mutex
@@ -86,6 +86,7 @@ func (b *scripted) Allocation(_ context.Context, id uint32) (api.Allocation, err
 			a.Coming = &api.Coming{Step: 2, Nodes: 1, Leaving: []string{"n1; reboot"}}
 		}
 	case step == 2 && id == 14:
+		a.Lost, a.Restarts = []string{"n4", "n7"}, 2
 		part(id, "n1", "n2")
 		part(20, "n3", "n4", "n5")
 		a.Drive = "companion"

@@ -9,7 +9,7 @@ import (
 // powerFlags adds the flags of evosim run about energy.
 func powerFlags(p *simulate.Power, flags *pflag.FlagSet) {
 	*p = simulate.DefaultPower
-	flags.StringVar(&p.Watts, "watts", "", "watts of a node, to show energy: busy=W,idle=W[,boot=W][,shutdown=W][,off=W]")
+	flags.StringVar(&p.Watts, "watts", "", "watts of a node, to show energy: busy=W,idle=W[,boot=W][,shutdown=W][,off=W], or \"config\" for those of --config, by type of node")
 	flags.Int64Var(&p.Suspend, "suspend", 0, "Slurm's SuspendTime in seconds (default: nodes stay on)")
 	flags.Int64Var(&p.Boot, "boot", p.Boot, "seconds of a boot, with --suspend, or of a plan that switches nodes off")
 	flags.Int64Var(&p.Shutdown, "shutdown", p.Shutdown, "seconds of a shutdown, as --boot")

@@ -85,6 +85,8 @@ with the result of an uninterrupted run. With another --strategy, the rest runs 
 would be if a plan that knows all jobs switched idle nodes off. With
 --suspend=SECONDS, Slurm switches nodes off that were idle for that long (SuspendTime), and boots them for jobs; of
 --beside, only "slurm" does so. Watts of these states are boot=, shutdown=, and off=.
+--watts=config takes power.watts and power.types of --config, and shows kWh by type of node too. Nodes of a machine without
+a slurm.conf are n1, n2, …; where a scheduler of --beside has no nodes, jobs are placed on the lowest that are free.
 
 --fill=10m,45m shows how many best-effort tasks of these durations would fit between the jobs, and how much of the idle
 time they would use, and of that on held nodes: a bound for tasks that nothing interrupts, on one node each.
@@ -248,7 +250,7 @@ func (f *runFlags) experiment(name string, stdin io.Reader, stderr io.Writer) (e
 	if e.Cluster.NodeList == nil {
 		e.Cluster.Nodes = f.nodes
 	}
-	if err := f.power.Validate("--"); err != nil {
+	if err := f.power.Validate("--", e.Config.Power); err != nil {
 		return e, err
 	}
 	f.power.Apply(&e)

@@ -37,6 +37,7 @@ var samples = []struct{ command, args string }{
 	{"cigri", "--tests=1 --load=0 --format=json"},
 	{"pecs23", "--seeds=1 --days=1 --shares=0,50 --schedulers=easy --format=json"},
 	{"run", "--evolving=0.5 --beside=slurm,easy --watts=busy=300,idle=200 --fill=1m --format=json trace.swf"},
+	{"run", "--config=types.yaml --watts=config --format=json trace.swf"},
 	{"observed", "--format=json --shape=pulse observed"},
 	{"baseline", "--format=json --output=easy.swf trace.swf"},
 	{"baseline", "--format=json --scheduler=fcfs --output=fcfs.swf trace.swf"},
@@ -63,7 +64,9 @@ func TestSchemas(t *testing.T) {
 		trace += job + " -1 -1 " + job[len(job)-1:] + " 1200 -1 1 1 1 1 1 1 -1 -1\n"
 	}
 	silent := "1 0 -1 60 2 -1 -1 -1 -1 -1 -1 -1 -1 -1 -1 -1 -1 -1\n" // it tells neither its machine, nor starts, nor users
-	for name, text := range map[string]string{"trace.swf": trace, "silent.swf": silent, "workload.json": `{"nodes": 8, "busy": [{"start": 0, "duration": 300, "nodes": 2}], "jobs": [
+	for name, text := range map[string]string{"trace.swf": trace, "silent.swf": silent,
+		"types.yaml": "power: {watts: {busy: 300, idle: 200, off: 10, booting: 300}, types: [{nodes: n1, watts: {busy: 600, idle: 400, off: 10, booting: 300}}]}",
+		"workload.json": `{"nodes": 8, "busy": [{"start": 0, "duration": 300, "nodes": 2}], "jobs": [
 		{"id": "a", "submit": 0, "profile": [{"duration": 300, "nodes": 2}, {"duration": 600, "nodes": 5}], "expand_limit": 2}, {"id": "b", "submit": 10, "profile": [{"duration": 300, "nodes": 3}]}]}`} {
 		must.OK(t, os.WriteFile(name, []byte(text), 0o644))
 	}

@@ -51,7 +51,7 @@ func sweepCommand() *cobra.Command {
 Strategies are those of the sidecar (as in evosim run), and the schedulers of evosim run --beside. Further keys:
 shapes (steps, as in evosim run --evolving, the default, or the shapes of evosim trace evolve), beside (the strategy to
 compare with, default slurm), config (an evoslurm.yaml), scheduler_parameters (Slurm's), watts, suspend, boot and
-shutdown (as in evosim run: the table then has kWh), fill (a list of durations, as in evosim run), speedup (of moldable and
+shutdown (as in evosim run: the table then has kWh, with watts: config by type of node too), fill (a list of durations, as in evosim run), speedup (of moldable and
 malleable jobs, as in evosim trace evolve --speedup), and for a trace name and nodes.
 
 Each outcome is a file in --output (default: FILE's name with the ending .sweep). A sweep continues after an

@@ -43,8 +43,8 @@ func (p Power) ByFeature() bool {
 	return slices.ContainsFunc(p.Types, func(t NodeType) bool { return t.Feature != "" })
 }
 
-// WattsOf returns a function that returns the watts of a node: of its first type, or those of nodes without one.
-func (p Power) WattsOf() func(node string, features []string) Watts {
+// TypeOf returns a function that returns a node's first type, or len(p.Types) for a node without one.
+func (p Power) TypeOf() func(node string, features []string) int {
 	listed := map[string]int{}
 	for i, t := range p.Types {
 		nodes, _ := slurmctl.ExpandNodes(t.Nodes) // Validate has read it
@@ -54,15 +54,26 @@ func (p Power) WattsOf() func(node string, features []string) Watts {
 			}
 		}
 	}
-	return func(node string, features []string) Watts {
+	return func(node string, features []string) int {
 		by, is := listed[node]
 		if !is {
 			by = len(p.Types)
 		}
 		for i, t := range p.Types {
 			if i == by || t.Feature != "" && slices.Contains(features, t.Feature) {
-				return t.Watts
+				return i
 			}
+		}
+		return len(p.Types)
+	}
+}
+
+// WattsOf returns a function that returns the watts of a node: of its first type, or those of nodes without one.
+func (p Power) WattsOf() func(node string, features []string) Watts {
+	typeOf := p.TypeOf()
+	return func(node string, features []string) Watts {
+		if i := typeOf(node, features); i < len(p.Types) {
+			return p.Types[i].Watts
 		}
 		return p.Watts
 	}

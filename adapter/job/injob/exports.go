@@ -51,6 +51,8 @@ func ExportsOf(a api.Allocation, getenv func(string) string) (Exports, error) {
 			{VarNodeList, slurmctl.CompressNodes(NodesOf(a))},
 			{VarDrive, a.Drive},
 			{VarDone, done},
+			{VarLost, slurmctl.CompressNodes(a.Lost)},
+			{VarRestarts, strconv.Itoa(Restarts(a, getenv))},
 		},
 	}
 	e.Set = slices.Concat(e.Set, frequency.Set, componentVars(a))
@@ -76,11 +78,25 @@ func ExportsOf(a api.Allocation, getenv func(string) string) (Exports, error) {
 	return e, nil
 }
 
+// Restarts returns how often the job was put back into the queue. Slurm's own count for the caller's job (SLURM_RESTART_COUNT) goes
+// for a sidecar that missed some, e.g. because it lost its database.
+func Restarts(a api.Allocation, getenv func(string) string) int {
+	own := getenv("SLURM_JOB_ID")
+	is := func(job uint32) bool { return strconv.FormatUint(uint64(job), 10) == own }
+	if !is(a.Job) && !slices.ContainsFunc(a.Parts, func(p api.Part) bool { return is(p.Job) }) {
+		return a.Restarts
+	}
+	return max(a.Restarts, positive(getenv("SLURM_RESTART_COUNT")))
+}
+
 // ExportsOfComing returns variables about the next step, all empty after the last step: when it is
 // planned (in Unix seconds), its number of nodes, and which nodes arrive and leave. It also returns
 // what is demanded of a malleable job, or empty values.
 func ExportsOfComing(a api.Allocation) (Exports, error) {
 	var step, nodes, at, arriving, leaving string
+	if err := checkLost(a); err != nil {
+		return Exports{}, err
+	}
 	if n := a.Coming; n != nil {
 		for _, name := range slices.Concat(n.Arriving, n.Leaving) {
 			if !validNode(name) {
@@ -106,7 +122,18 @@ func ExportsOfComing(a api.Allocation) (Exports, error) {
 		{"EVO_NEXT_STEP", step}, {"EVO_NEXT_NODES", nodes}, {"EVO_NEXT_AT", at},
 		{"EVO_NEXT_ARRIVING", arriving}, {"EVO_NEXT_LEAVING", leaving},
 		{"EVO_DEMAND", demand}, {"EVO_DEMAND_LEAVING", going}, {"EVO_DEMAND_AT", by},
+		{VarLost, slurmctl.CompressNodes(a.Lost)},
 	}}, nil
+}
+
+// checkLost refuses an answer with lost nodes that can be none.
+func checkLost(a api.Allocation) error {
+	for _, name := range a.Lost {
+		if !validNode(name) {
+			return noNode(a.Job, name)
+		}
+	}
+	return nil
 }
 
 // noNode says that an answer names what can be no node.
@@ -226,7 +253,7 @@ func check(a api.Allocation) error {
 			return bad("%v", err)
 		}
 	}
-	if err := cmp.Or(checkFrequency(a), checkComponents(a)); err != nil {
+	if err := cmp.Or(checkFrequency(a), checkComponents(a), checkLost(a)); err != nil {
 		return err
 	}
 	seen := make(map[string]bool)

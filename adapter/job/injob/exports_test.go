@@ -48,7 +48,7 @@ func values(t *testing.T, a api.Allocation, getenv func(string) string) map[stri
 func TestExportsOfMerged(t *testing.T) {
 	want := map[string]string{
 		"EVO_JOB_ID": "12", "EVO_STEP": "2", "EVO_STEPS": "3", "EVO_NODES": "5", "EVO_NODELIST": "n[1-3,9-10]",
-		"EVO_DRIVE": "merge", "EVO_DONE": "",
+		"EVO_DRIVE": "merge", "EVO_DONE": "", "EVO_LOST": "", "EVO_RESTARTS": "0",
 		"SLURM_JOB_NODELIST": "n[1-3,9-10]", "SLURM_NODELIST": "n[1-3,9-10]", "SLURM_JOB_NUM_NODES": "5", "SLURM_NNODES": "5",
 		// in the order of the list, not of the allocation: n10 is last
 		"SLURM_TASKS_PER_NODE": "4(x4),8", "SLURM_JOB_CPUS_PER_NODE": "4(x4),8",
@@ -86,6 +86,23 @@ func TestExportsOfTheEnd(t *testing.T) {
 	}
 }
 
+// TestRestarts checks that Slurm's own count goes if it is higher, and only in the job that it is about.
+func TestRestarts(t *testing.T) {
+	chain := api.Allocation{Job: 12, Restarts: 2, Parts: []api.Part{{Job: 14}}}
+	for _, c := range []struct {
+		env  []string
+		want int
+	}{
+		{nil, 2}, {[]string{"SLURM_JOB_ID=12", "SLURM_RESTART_COUNT=3"}, 3}, {[]string{"SLURM_JOB_ID=14", "SLURM_RESTART_COUNT=3"}, 3},
+		{[]string{"SLURM_JOB_ID=14", "SLURM_RESTART_COUNT=1"}, 2}, {[]string{"SLURM_JOB_ID=15", "SLURM_RESTART_COUNT=3"}, 2},
+		{[]string{"SLURM_JOB_ID=12", "SLURM_RESTART_COUNT=-3"}, 2}, {[]string{"SLURM_RESTART_COUNT=3"}, 2},
+	} {
+		if got := Restarts(chain, env(c.env...)); got != c.want {
+			t.Errorf("%v: %d, want %d", c.env, got, c.want)
+		}
+	}
+}
+
 func TestFalseAllocationsAreRefused(t *testing.T) {
 	for name, change := range map[string]func(*api.Allocation){
 		"no parts":         func(a *api.Allocation) { a.Parts = nil },
@@ -102,6 +119,7 @@ func TestFalseAllocationsAreRefused(t *testing.T) {
 		"a node twice":     func(a *api.Allocation) { a.Parts[0].NodeList[0] = "n2" },
 		"no frequency":     func(a *api.Allocation) { a.CPUFreq = "low\nreboot" },
 		"no drive mode":    func(a *api.Allocation) { a.Drive = "$(reboot)" },
+		"a lost command":   func(a *api.Allocation) { a.Lost = []string{"n1", "$(reboot)"} },
 		"a long node name": func(a *api.Allocation) { a.Parts[0].NodeList[0] = strings.Repeat("n", 256) },
 	} {
 		a := merged()
@@ -133,7 +151,7 @@ func TestExportsWithoutSlurm(t *testing.T) {
 			t.Errorf("%s is set", v.Name)
 		}
 	}
-	if len(w.Set) != 7 {
+	if len(w.Set) != 9 {
 		t.Errorf("set %q", w.Set)
 	}
 }

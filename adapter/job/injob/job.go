@@ -15,6 +15,8 @@ const (
 	VarNodeList = "EVO_NODELIST" // all nodes allocated, as Slurm writes lists
 	VarDrive    = "EVO_DRIVE"    //
 	VarDone     = "EVO_DONE"     // 1 after the last step, otherwise empty
+	VarLost     = "EVO_LOST"     // nodes that the job lost since the call before, because a node failed
+	VarRestarts = "EVO_RESTARTS" // how often Slurm put the job back into the queue
 	VarError    = "EVO_ERROR"    // why evosctl failed; unset when it did not
 	VarOffer    = "EVO_OFFER"    // the last offer from evosctl wait-event
 	VarPart     = "EVO_PART_ID"  // in tasks: the Slurm job that the task runs in

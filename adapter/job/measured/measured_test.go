@@ -146,6 +146,18 @@ func TestProfile(t *testing.T) {
 	}
 }
 
+// A run whose nodes change 10,000 times is joined first, and none of its sizes is lost.
+func TestManyChanges(t *testing.T) {
+	var run []Sample
+	for i := range 20_000 {
+		run = append(run, Sample{float64(i), float64(100 + i/2%2*100 + i/1000*100), i + 1})
+	}
+	p, steps, err := Profile(run, options(nil))
+	if err != nil || p.Peak() != 21 || p[0].Nodes > 4 || steps[len(steps)-1].Line != len(run) || len(p) < 3 {
+		t.Errorf("%s, %v", p, err)
+	}
+}
+
 // drawRun draws a run of a few samples.
 func drawRun(t *rapid.T, most int) (run []Sample) {
 	at := 0.0
@@ -198,7 +210,7 @@ func TestCutCostsLeast(t *testing.T) {
 // A profile has the nodes that each sample needs, its steps are not shorter than asked for, and it has the work of the run.
 func TestProfileHolds(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		run, o := drawRun(t, 3_000), options(nil)
+		run, o := drawRun(t, 200), options(nil)
 		p, steps, err := Profile(run, o)
 		if err != nil || p.Validate() != nil || len(p) > maxSteps {
 			t.Fatalf("%s: %v, %v", p, err, p.Validate())

@@ -10,8 +10,17 @@ import (
 	"github.com/evoslurm/evoslurm/adapter/internal/energy"
 )
 
-// Energy holds what the nodes drew from the start to the last end, in kWh. KWh is the sum of Busy to Off.
+// Energy holds what the nodes drew from the start to the last end.
 type Energy struct {
+	Drawn              // with the watts of nodes of no type
+	Users []UserEnergy `json:"users"`           // most energy first
+	Types []TypeEnergy `json:"types,omitempty"` // if nodes differ
+
+	ByPlan *ByPlan `json:"by_plan,omitempty"` // if nodes stayed on
+}
+
+// Drawn holds what nodes drew, in kWh. KWh is the sum of Busy to Off.
+type Drawn struct {
 	Watts    map[string]float64 `json:"watts"` // by state
 	KWh      float64            `json:"kwh"`
 	Busy     float64            `json:"busy"` // nodes with jobs
@@ -20,9 +29,13 @@ type Energy struct {
 	Boot     float64            `json:"boot"`
 	Shutdown float64            `json:"shutdown"`
 	Off      float64            `json:"off"`
-	Users    []UserEnergy       `json:"users"` // most energy first
+}
 
-	ByPlan *ByPlan `json:"by_plan,omitempty"` // if nodes stayed on
+// TypeEnergy holds what the nodes of a type drew.
+type TypeEnergy struct {
+	Type  string `json:"type"` // its nodes or feature; the last is "others"
+	Nodes int    `json:"nodes"`
+	Drawn
 }
 
 // Others returns the kWh of nodes without jobs.
@@ -40,12 +53,9 @@ type UserEnergy struct {
 	KWh  float64 `json:"kwh"`
 }
 
-// NewEnergy returns the energy of node-seconds in each state, of these on held and idle nodes, and of users' jobs.
-func NewEnergy(w energy.Watts, drawn energy.Seconds, heldIdle float64, users map[int]float64) *Energy {
-	e := &Energy{Watts: w.ByName(), KWh: w.KWh(drawn), HeldIdle: w[energy.Idle] * heldIdle / 3.6e6}
-	for s, part := range []*float64{&e.Busy, &e.Idle, &e.Boot, &e.Shutdown, &e.Off} {
-		*part = w[s] * float64(drawn[s]) / 3.6e6
-	}
+// NewEnergy returns the energy of users' jobs, for [Energy.Add].
+func NewEnergy(users map[int]float64) *Energy {
+	e := new(Energy)
 	for u, kwh := range users {
 		e.Users = append(e.Users, UserEnergy{u, kwh})
 	}
@@ -53,15 +63,33 @@ func NewEnergy(w energy.Watts, drawn energy.Seconds, heldIdle float64, users map
 	return e
 }
 
-// OffByPlan returns the energy of a run, up to second end, whose idle nodes go off in every gap in which that saves energy, and boot
-// before it ends. No job waits for that: it is a bound for plans, which do not know all jobs.
-func (r *Run) OffByPlan(w energy.Watts, end, shutdown, boot int64) *ByPlan {
+// Add adds the energy of a type of nodes: of their node-seconds in each state, and of these on held and idle nodes.
+func (e *Energy) Add(name string, nodes int, w energy.Watts, drawn energy.Seconds, heldIdle int64) {
+	one := Drawn{Watts: w.ByName(), KWh: w.KWh(drawn), HeldIdle: w[energy.Idle] * float64(heldIdle) / 3.6e6}
+	for s, part := range one.parts() {
+		*part = w[s] * float64(drawn[s]) / 3.6e6
+	}
+	e.Watts, e.KWh, e.HeldIdle = one.Watts, e.KWh+one.KWh, e.HeldIdle+one.HeldIdle
+	for s, part := range e.parts() {
+		*part += *one.parts()[s]
+	}
+	e.Types = append(e.Types, TypeEnergy{name, nodes, one})
+}
+
+// parts returns what was drawn, by state.
+func (d *Drawn) parts() []*float64 { return []*float64{&d.Busy, &d.Idle, &d.Boot, &d.Shutdown, &d.Off} }
+
+// AddByPlan adds the energy of a type of nodes, with these uses up to second end, if a plan switched them off in every gap in which
+// that saves energy, and booted them before it ends. No job waits for that: it is a bound for plans, which do not know all jobs.
+func (e *Energy) AddByPlan(w energy.Watts, nodes int, end int64, uses []Use, shutdown, boot int64) {
+	if e.ByPlan == nil {
+		e.ByPlan = new(ByPlan)
+	}
 	var total energy.Seconds
-	p := new(ByPlan)
-	for _, u := range r.Uses(end) {
+	for _, u := range uses {
 		total[energy.Busy] += int64(u.Nodes) * (u.To - u.From)
 	}
-	for _, g := range Gaps(r.Nodes, end, r.Uses(end)) {
+	for _, g := range Gaps(nodes, end, uses) {
 		boots := boot
 		if g.Last {
 			boots = 0
@@ -69,11 +97,16 @@ func (r *Run) OffByPlan(w energy.Watts, end, shutdown, boot int64) *ByPlan {
 		spent := w.Gap(g.Length, shutdown, boots)
 		total.Add(spent, g.Nodes)
 		if spent[energy.Boot] > 0 {
-			p.Boots += g.Nodes
+			e.ByPlan.Boots += g.Nodes
 		}
 	}
-	p.KWh = w.KWh(total)
-	return p
+	e.ByPlan.KWh += w.KWh(total)
+}
+
+// String returns it for people.
+func (d *Drawn) String() string {
+	return fmt.Sprintf("%.2f: %.2f with jobs, %.2f idle (%.2f of it held), %.2f booting, %.2f shutting down, %.2f off",
+		d.KWh, d.Busy, d.Idle, d.HeldIdle, d.Boot, d.Shutdown, d.Off)
 }
 
 // mostUsersShown bounds the users in a table.
@@ -88,8 +121,12 @@ func (e *Energy) Table(out io.Writer) error {
 	if more := len(e.Users) - len(shown); more > 0 {
 		shown = append(shown, fmt.Sprintf("and %d more", more))
 	}
-	_, err := fmt.Fprintf(out, "kWh: %.2f: %.2f with jobs, %.2f idle (%.2f of it held), %.2f booting, %.2f shutting down, %.2f off\nkWh by user: %s\n",
-		e.KWh, e.Busy, e.Idle, e.HeldIdle, e.Boot, e.Shutdown, e.Off, strings.Join(shown, ", "))
+	_, err := fmt.Fprintf(out, "kWh: %s\nkWh by user: %s\n", &e.Drawn, strings.Join(shown, ", "))
+	for _, t := range e.Types {
+		if err == nil {
+			_, err = fmt.Fprintf(out, "kWh of %d nodes of type %s: %s\n", t.Nodes, t.Type, &t.Drawn)
+		}
+	}
 	if err == nil && e.ByPlan != nil {
 		_, err = fmt.Fprintf(out, "kWh if a plan that knows all jobs switched idle nodes off: %.2f, with %d boots\n", e.ByPlan.KWh, e.ByPlan.Boots)
 	}

@@ -92,10 +92,10 @@ func newCharts(all []outcome.Outcome) (charts, error) {
 }
 
 // power returns the kW that the nodes draw in each period up to the last end, given how many are used; nil if the energy is
-// unknown, or some nodes went off, since the outcome does not tell when.
+// unknown, if nodes differ, or if some went off: the outcome does not have when and which.
 func power(o *outcome.Outcome, used []float64, period float64) []float64 {
 	e := o.Energy
-	if e == nil || e.Boot+e.Shutdown+e.Off > 0 {
+	if e == nil || e.Types != nil || e.Boot+e.Shutdown+e.Off > 0 {
 		return nil
 	}
 	busy, idle := e.Watts["busy"], e.Watts["idle"]

@@ -59,6 +59,7 @@ func Write(out io.Writer, outcomes []outcome.Outcome, o Options) error {
 	p.Style, p.Library, p.Script = template.CSS(styles), template.JS(uplot.Script), template.JS(all)                                                                    //nolint:gosec // our own
 	p.Policy = "default-src 'none'; script-src " + source(uplot.Script) + " " + source(all) + "; style-src " + source(styles) + "; base-uri 'none'; form-action 'none'" //nolint:lll
 	p.Energy = slices.ContainsFunc(p.Rows, func(r row) bool { return r.Energy != nil })
+	p.Types = slices.ContainsFunc(p.Rows, func(r row) bool { return r.Energy != nil && r.Energy.Types != nil })
 	if o.Sections == nil {
 		p.Summary, p.Neighbours = words(outcomes), neighbours(outcomes)
 	}
@@ -84,6 +85,7 @@ type content struct {
 
 	Rows       []row
 	Energy     bool // some outcome has it
+	Types      bool // some outcome has it by type of node
 	Neighbours []neighbour
 	Unfinished []listed
 	Longest    []listed

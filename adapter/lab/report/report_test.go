@@ -141,7 +141,9 @@ func TestPower(t *testing.T) {
 		end := o.Makespan()
 		used, _, _ := o.Series(end, 1)
 		busy := int64(used[0] * float64(end))
-		o.Energy = outcome.NewEnergy(energy.Watts{energy.Busy: 350_000, energy.Idle: 200_000}, energy.Seconds{energy.Busy: busy, energy.Idle: int64(o.Nodes)*end - busy}, 0, nil)
+		o.Energy = outcome.NewEnergy(nil)
+		o.Energy.Add("", o.Nodes, energy.Watts{energy.Busy: 350_000, energy.Idle: 200_000}, energy.Seconds{energy.Busy: busy, energy.Idle: int64(o.Nodes)*end - busy}, 0)
+		o.Energy.Types = nil
 	}
 	all[1].Energy.Off = 1
 	text := write(t, all)

@@ -93,7 +93,7 @@ func (e Experiment) baseline(ctx context.Context, name string) (*Result, error) 
 		one.Sizes = []Size{{At: one.Start, Nodes: j.Nodes}, {At: one.End}}
 	}
 	r.measure(0, 0)
-	return r, nil
+	return r, e.place(r)
 }
 
 // neighbour runs jobs by [sim.Neighbour].
@@ -130,7 +130,7 @@ func (e Experiment) neighbour(ctx context.Context) (*Result, error) {
 		one.Sizes = append(one.Sizes, Size{At: one.End})
 	}
 	r.measure(0, 0)
-	return r, nil
+	return r, e.place(r)
 }
 
 // cut returns what really runs: Slurm ends a stock job at its limit.

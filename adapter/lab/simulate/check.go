@@ -161,7 +161,8 @@ func sameBooked(got, want msg.BookedJob) bool {
 		})
 	}
 	return equal(got.Plan, want.Plan) && slices.Equal(got.Parts, want.Parts) && got.Bound == want.Bound &&
-		got.Job.Owned == want.Job.Owned && got.Job.Life == want.Job.Life && reflect.DeepEqual(got.Job.Terms, want.Job.Terms)
+		got.Job.Owned == want.Job.Owned && got.Job.Life == want.Job.Life && reflect.DeepEqual(got.Job.Terms, want.Job.Terms) &&
+		reflect.DeepEqual(got.Job.Setbacks, want.Job.Setbacks)
 }
 
 // mayChange checks that the sidecar changes only evolving jobs, its own jobs, and jobs in its

@@ -40,6 +40,7 @@ type input struct {
 	Jobs      []Submission
 	Config    config.Config
 	EveryPoll bool
+	Kinds     []int
 }
 
 // shell is the state of the sidecar outside its core.
@@ -102,7 +103,7 @@ func DecodeCheckpoint(file []byte, version string) (*Checkpoint, error) {
 
 // inputs returns a checksum of the trial's input.
 func (t *trial) inputs() ([]byte, error) {
-	in := input{t.Cluster, t.Jobs, t.Config, t.EveryPoll}
+	in := input{t.Cluster, t.Jobs, t.Config, t.EveryPoll, t.Kinds}
 	in.Config.Strategy = "" // which may be another one in the continuation
 	for i := range in.Jobs {
 		if in.Jobs[i].Demand != nil {

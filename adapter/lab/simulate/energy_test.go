@@ -2,14 +2,17 @@ package simulate_test
 
 import (
 	"bytes"
+	"fmt"
 	"math"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/evoslurm/evoslurm/adapter/internal/config"
 	"github.com/evoslurm/evoslurm/adapter/internal/energy"
 	"github.com/evoslurm/evoslurm/adapter/lab/simulate"
 	"github.com/evoslurm/evoslurm/planner"
+	"github.com/evoslurm/evoslurm/slurmctl"
 	"github.com/evoslurm/evoslurm/slurmctl/slurmsim"
 	"github.com/evoslurm/evoslurm/slurmctl/slurmtest/must"
 )
@@ -21,7 +24,7 @@ func account(t *testing.T, r *simulate.Result) {
 	t.Helper()
 	p := simulate.DefaultPower
 	p.Watts = "busy=360,idle=180,boot=400,off=18"
-	must.OK(t, p.Validate("--"))
+	must.OK(t, p.Validate("--", config.Power{}))
 	p.Account(r)
 }
 
@@ -84,17 +87,72 @@ func TestEnergyPowerSaving(t *testing.T) {
 	}
 }
 
+// TestEnergyByType: each node draws what its type does, by its list or its feature, whether Slurm places jobs or nobody does.
+func TestEnergyByType(t *testing.T) {
+	low, high := config.Watts{Busy: 360, Idle: 180, Off: 18, Booting: 360}, config.Watts{Busy: 3600, Idle: 1800, Off: 18, Booting: 3600}
+	features := slurmsim.Options{CPUs: 1, Accounting: true, PermitJobExpansion: true}
+	for i := range 4 {
+		features.NodeList = append(features.NodeList, slurmctl.Node{Name: fmt.Sprint("c", i), CPUs: 1, Memory: 1000, Weight: 1, Features: [][]string{{"gpu"}, nil}[i/2]})
+	}
+	for name, c := range map[string]struct {
+		types  []config.NodeType
+		beside string
+		fat    int                        // how many nodes draw more
+		busy   [2]float64                 // node-seconds of jobs on these, and on the others
+		change func(*simulate.Experiment) // nil: none
+	}{
+		"no type":                  {nil, "", 0, [2]float64{0, 1500}, nil},
+		"a list":                   {[]config.NodeType{{Nodes: "n[1-3]", Watts: high}}, "", 3, [2]float64{1500, 0}, nil},
+		"the first counts":         {[]config.NodeType{{Nodes: "n1", Watts: low}, {Nodes: "n[1-3]", Watts: high}}, "", 2, [2]float64{500, 1000}, nil},
+		"nodes that are not there": {[]config.NodeType{{Nodes: "gpu[1-8]", Watts: high}}, "", 0, [2]float64{0, 1500}, nil},
+		"a feature":                {[]config.NodeType{{Feature: "gpu", Watts: high}}, "", 2, [2]float64{1500, 0}, func(e *simulate.Experiment) { e.Cluster = features }},
+		"FCFS has no nodes":        {[]config.NodeType{{Nodes: "n[1-2]", Watts: high}}, "fcfs", 2, [2]float64{1500, 0}, nil},
+	} {
+		e, p := powered(t, 0), simulate.DefaultPower
+		if c.change != nil {
+			c.change(&e)
+		}
+		p.Watts = simulate.ByConfig
+		must.OK(t, p.Validate("--", config.Power{Watts: low, Types: c.types}))
+		p.Apply(&e)
+		var r *simulate.Result
+		var err error
+		if c.beside == "" {
+			r, err = e.Run(t.Context())
+		} else {
+			r, err = e.Beside(t.Context(), c.beside)
+		}
+		must.OK(t, err)
+		p.Account(r)
+		got := r.Metrics.Energy
+		idle := (4*float64(r.Metrics.Makespan) - 1500)
+		fatIdle := float64(c.fat)*float64(r.Metrics.Makespan) - c.busy[0]
+		want := (c.busy[0]*3600 + c.busy[1]*360 + fatIdle*1800 + (idle-fatIdle)*180) / 3.6e6
+		jobs, types, nodes := r.Jobs[0].KWh+r.Jobs[1].KWh, 0., 0
+		for _, one := range got.Types {
+			types, nodes = types+one.KWh, nodes+one.Nodes
+		}
+		if !near(got.KWh, want) || !near(jobs, got.Busy) || len(c.types) > 0 && (!near(types, want) || nodes != 4 || len(got.Types) != len(c.types)+1) || got.ByPlan.KWh >= got.KWh || got.ByPlan.KWh < got.Busy {
+			t.Errorf("%s: %v kWh, jobs %v, want %v: %+v, by plan %+v", name, got.KWh, jobs, want, got.Types, got.ByPlan)
+		}
+	}
+}
+
 // TestEnergyResumed: a run that was left and resumed has the energy of one that was not.
 func TestEnergyResumed(t *testing.T) {
-	e := powered(t, 100*time.Second)
+	e, p := powered(t, 100*time.Second), simulate.DefaultPower
+	p.Watts = simulate.ByConfig
+	must.OK(t, p.Validate("--", config.Power{Watts: config.Watts{Busy: 360, Idle: 180}, Types: []config.NodeType{{Nodes: "n1", Watts: config.Watts{Busy: 700, Idle: 500}}}}))
+	p.Suspend = 0 // as the experiment has it
+	p.Apply(&e)
 	whole := outcome(t, e)
 	var left *simulate.Checkpoint
 	e.Until, e.Left = 1400, func(c *simulate.Checkpoint) { left = c }
 	outcome(t, e)
 	e.Until, e.Left, e.Resume = 0, nil, left
 	resumed := outcome(t, e)
-	account(t, whole)
-	account(t, resumed)
+	p.Account(whole)
+	p.Account(resumed)
 	if got, want := resumed.Metrics.Energy.KWh, whole.Metrics.Energy.KWh; got != want {
 		t.Errorf("%v kWh, want %v", got, want)
 	}

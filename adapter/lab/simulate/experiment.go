@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/evoslurm/evoslurm/adapter/internal/config"
-	"github.com/evoslurm/evoslurm/adapter/internal/energy"
 	"github.com/evoslurm/evoslurm/adapter/lab/outcome"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/msg"
 	"github.com/evoslurm/evoslurm/planner"
@@ -26,6 +25,7 @@ type Experiment struct {
 	Strategy planner.Strategy
 	Outages  []Outage
 	Islands  []slurmctl.Switch // results tell on how many of them a job begins
+	Kinds    []int             // of each node, in the order of the cluster: results have node-seconds by kind; nil: all nodes are alike
 
 	// EveryPoll makes the sidecar poll Slurm at every interval, even if nothing can have changed.
 	// The result is the same, but takes a hundred times as long.
@@ -112,13 +112,13 @@ type tally struct {
 
 	Allocated int   // nodes, at present
 	Used      int64 // node-microseconds so far
-	Kept      int
-	Idle      int64 // node-microseconds of nodes that are held and idle
+	Kept      []int // nodes that are held and idle, at present
+	Idle      int64 // node-microseconds of such nodes
 	HeldIdle  []outcome.Use
 	Version   uint64
 	Metered   time.Duration
 
-	Drawing, Drawn energy.Seconds // nodes in each state at present, and node-microseconds so far; 0 without power saving
+	ByKind []Kind // nil without power saving and kinds of nodes
 }
 
 // subject is a job in an experiment.
@@ -128,6 +128,7 @@ type subject struct {
 	Slurm       slurmctl.JobID
 	Links       int // its Slurm jobs that have not ended
 	Result      JobResult
+	Uses        []KindUse // with kinds of nodes
 }
 
 // Run runs the experiment. It ends with the context.
@@ -302,6 +303,7 @@ func (t *trial) event(e slurmsim.Event) {
 	if j == nil {
 		return // an expander
 	}
+	j.use(t.Kinds, t.cluster.NodesOf(e.Job), at)
 	r := &j.Result
 	switch {
 	case e.Nodes == 0:
@@ -358,16 +360,12 @@ func (t *trial) meter() {
 	if now := t.cluster.Elapsed(); now > t.Metered {
 		d := now.Microseconds() - t.Metered.Microseconds()
 		t.Used += d * int64(t.Allocated)
-		t.Idle += d * int64(t.Kept)
-		t.hold(outcome.Use{From: int64(t.Metered / time.Second), To: int64(now / time.Second), Nodes: t.Kept})
-		for s, nodes := range t.Drawing {
-			t.Drawn[s] += d * nodes
-		}
+		t.Idle += d * int64(len(t.Kept))
+		t.hold(outcome.Use{From: int64(t.Metered / time.Second), To: int64(now / time.Second), Nodes: len(t.Kept)})
+		t.draw(d)
 		t.Metered = now
 	}
-	if t.Cluster.PowerSaving.SuspendTime > 0 {
-		t.Drawing = drawing(t.cluster)
-	}
+	t.look()
 	if v := t.cluster.Version(); v != t.Version {
 		t.Version, t.Kept = v, t.cluster.KeptIdle()
 	}
@@ -428,9 +426,7 @@ func (t *trial) result() *Result {
 		r.Jobs[i] = *one
 	}
 	r.measure(float64(t.Used)/1e6, float64(t.Idle)/1e6)
-	for s, micros := range t.Drawn {
-		r.Drawn[s] = micros / 1e6
-	}
+	t.share(r)
 	if s := t.sidecar; s != nil {
 		r.Sidecar = true
 		m.Moved = slices.Sorted(maps.Values(s.Database.Moved))

@@ -26,6 +26,7 @@ import (
 //	config grace=30s
 //	rest                      (polls without effect are skipped)
 //	hosts 7 skew=0s,-2m       (two hosts with a sidecar each; chance, and how far their clocks are ahead)
+//	learnt main 72 3,1        (earlier: nodes of unplanned jobs in an hour of the week)
 //	operator                  (the sidecar's account is no root, but an operator)
 //	0s    submit amr 2@10m,4@10m
 //	5m    down n3
@@ -49,6 +50,7 @@ type history struct {
 	bounds  []slurmsim.Bound
 	promise promise
 	denied  map[string]*denied // by user
+	awaited map[growing]awaits // nodes that are held for growths
 }
 
 // Play plays a script and writes the result. The error says what is wrong with the result, or with
@@ -110,7 +112,9 @@ func play(script string, out io.Writer, how playing) (lasted time.Duration, err 
 		}
 		return s
 	}
-	if h.s = one(); set.hosts == nil {
+	h.s = one()
+	h.s.Database.Arrivals = append(h.s.Database.Arrivals, set.learnt...)
+	if set.hosts == nil {
 		h.s.Start()
 	} else if err := h.two(set.hosts, how.mutant, one); err != nil {
 		return 0, err
@@ -188,6 +192,7 @@ func (h *history) watch(_ time.Time, inputs []msg.Input, effects []msg.Effect) {
 	h.follow(effects)
 	h.checkAccess(inputs, effects)
 	h.checkPower(effects)
+	h.checkAwake()
 	h.checks.checkBestEffort(effects)
 	if h.out == io.Discard {
 		return

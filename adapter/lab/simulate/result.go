@@ -8,7 +8,6 @@ import (
 	"text/tabwriter"
 	"time"
 
-	"github.com/evoslurm/evoslurm/adapter/internal/energy"
 	"github.com/evoslurm/evoslurm/adapter/lab/outcome"
 )
 
@@ -24,7 +23,9 @@ type Result struct {
 
 	HeldIdle []outcome.Use `json:"-"` // nodes that were held and idle
 
-	Drawn energy.Seconds `json:"-"` // nodes in each state, with power saving; 0 without
+	Kinds  []Kind      `json:"-"` // nil without kinds of nodes and power saving
+	Uses   [][]KindUse `json:"-"` // of each job; nil without kinds of nodes
+	Saving bool        `json:"-"` // Slurm switches nodes off
 }
 
 // JobResult is one job.

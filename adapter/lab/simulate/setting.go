@@ -4,10 +4,12 @@ import (
 	"bufio"
 	"errors"
 	"fmt"
+	"strconv"
 	"strings"
 	"time"
 
 	"github.com/evoslurm/evoslurm/adapter/internal/config"
+	"github.com/evoslurm/evoslurm/adapter/sidecar/store/row"
 	"github.com/evoslurm/evoslurm/slurmctl/slurmsim"
 )
 
@@ -22,6 +24,7 @@ type setting struct {
 	rest    bool     // skip polls without effect
 	account bool     // the sidecar is an operator
 	hosts   []string // words of the line that says that there are two
+	learnt  []row.Arrivals
 	events  []line
 }
 
@@ -67,6 +70,8 @@ func (set *setting) line(number int, words []string) error {
 	case "operator":
 		set.account = true
 		return nil
+	case "learnt":
+		return set.learns(words[1:])
 	case "rest":
 		set.rest = true
 		return nil
@@ -77,4 +82,28 @@ func (set *setting) line(number int, words []string) error {
 	}
 	set.events = append(set.events, line{number, at, words[1:]})
 	return err
+}
+
+// learns reads PARTITION HOUR [NODES,…]: in this hour of the week, in UTC from Monday 0:00, an earlier sidecar saw jobs that
+// nobody planned take so many nodes within a boot. It has watched the hour long enough.
+func (set *setting) learns(words []string) error {
+	if len(words) < 2 {
+		return errors.New("learnt PARTITION HOUR [NODES,…]")
+	}
+	r := row.Arrivals{Partition: words[0], Weeks: 3}
+	var err error
+	if r.Hour, err = strconv.Atoi(words[1]); err != nil {
+		return err
+	}
+	for _, text := range words[2:] {
+		for _, one := range strings.Split(text, ",") {
+			nodes, err := strconv.Atoi(one)
+			if err != nil {
+				return err
+			}
+			r.Nodes = append(r.Nodes, nodes)
+		}
+	}
+	set.learnt = append(set.learnt, r)
+	return nil
 }

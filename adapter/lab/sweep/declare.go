@@ -114,8 +114,8 @@ func Read(name string) (*Sweep, error) {
 
 // extras returns what the digest has of keys that few declarations have: "" without them.
 func (s *Sweep) extras() (text string) {
-	if s.Power != simulate.DefaultPower {
-		text += fmt.Sprint("\n", s.Power)
+	if p, d := s.Power, simulate.DefaultPower; p.Watts != "" || p.Suspend != d.Suspend || p.Boot != d.Boot || p.Shutdown != d.Shutdown {
+		text += fmt.Sprint("\n", p.Watts, p.Suspend, p.Boot, p.Shutdown)
 	}
 	if s.Fill != nil {
 		text += fmt.Sprint("\n", s.Fill)
@@ -152,7 +152,11 @@ func (s *Sweep) check() error {
 			return errors.New("speedup: is of moldable and malleable jobs; shapes has neither")
 		}
 	}
-	if err := s.Power.Validate(""); err != nil {
+	c, err := s.config()
+	if err != nil {
+		return fmt.Errorf("config: %w", err)
+	}
+	if err := s.Power.Validate("", c.Power); err != nil {
 		return err
 	}
 	for _, text := range s.Fill {

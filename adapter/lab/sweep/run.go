@@ -120,18 +120,24 @@ func (f *Folder) one(ctx context.Context, s *Sweep, c Cell) error {
 	return wholefile.Write(filepath.Join(f.Path, s.file(c)), 0o666, func(w io.Writer) error { return json.NewEncoder(w).Encode(d) })
 }
 
+// config returns the sidecar's configuration.
+func (s *Sweep) config() (config.Config, error) {
+	if s.Config == "" {
+		return config.Default(), nil
+	}
+	own := pflag.NewFlagSet("", pflag.ContinueOnError)
+	config.AddFlag(own)
+	if err := own.Set("config", s.Config); err != nil {
+		return config.Config{}, err
+	}
+	c, _, err := config.Load(own)
+	return c, err
+}
+
 // experiment returns a cell's experiment.
 func (f *Folder) experiment(s *Sweep, c Cell) (e simulate.Experiment, left int, err error) {
-	e.Config = config.Default()
-	if s.Config != "" {
-		own := pflag.NewFlagSet("", pflag.ContinueOnError)
-		config.AddFlag(own)
-		if err := own.Set("config", s.Config); err != nil {
-			return e, 0, err
-		}
-		if e.Config, _, err = config.Load(own); err != nil {
-			return e, 0, err
-		}
+	if e.Config, err = s.config(); err != nil {
+		return e, 0, err
 	}
 	name := c.Strategy
 	if slices.Contains(simulate.Besides, name) {
@@ -142,7 +148,6 @@ func (f *Folder) experiment(s *Sweep, c Cell) (e simulate.Experiment, left int, 
 	}
 	e.Config.Strategy = name
 	e.Cluster = slurmsim.Options{CPUs: 1, Accounting: true, PermitJobExpansion: true, Seed: c.Seed}
-	s.Power.Apply(&e)
 	if s.Scheduler != "" {
 		if err := e.Cluster.SetScheduler(s.Scheduler); err != nil {
 			return e, 0, err
@@ -154,6 +159,7 @@ func (f *Folder) experiment(s *Sweep, c Cell) (e simulate.Experiment, left int, 
 		return e, 0, err
 	}
 	e.Cluster.Nodes = t.Header.Nodes
+	s.Power.Apply(&e)
 	if c.Shape == Steps {
 		e.Jobs = simulate.FromTrace(t, 1, t.Header.Nodes, c.Share, c.Seed)
 		return e, t.Report.Left, nil

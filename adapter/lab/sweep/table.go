@@ -83,6 +83,16 @@ func (s *Sweep) filled() (all []Figure) {
 	return all
 }
 
+// byType returns the figures of the types of nodes: their kWh.
+func (s *Sweep) byType() (all []Figure) {
+	if names := s.Power.Types(); len(names) > 1 {
+		for i, name := range names {
+			all = append(all, watts("kwh_"+name, func(e *outcome.Energy) float64 { return e.Types[i].KWh }))
+		}
+	}
+	return all
+}
+
 func ratio(name string, of func(*Done) float64) Figure {
 	return Figure{name, func(d, beside *Done, _ *outcome.Neighbours) float64 {
 		if beside == nil || of(beside) == 0 {
@@ -107,7 +117,7 @@ func stock(name string, of func(*outcome.Neighbours) float64) Figure {
 // outcome.
 func (f *Folder) Table(s *Sweep, to io.Writer) (missing int, err error) {
 	out := csv.NewWriter(to)
-	figures := slices.Concat(Figures, s.filled())
+	figures := slices.Concat(Figures, s.filled(), s.byType())
 	head := []string{"trace", "nodes", "jobs", "left_out", "shape", "share", "strategy", "seeds"}
 	for _, g := range figures {
 		head = append(head, g.Name, g.Name+"_ci95")

@@ -29,16 +29,16 @@ const (
 )
 
 const jobColumns = `id, slurm_id, submitted, name, user, uid, gid, account, qos, partition, expand_limit, drive, begin,
-	state, step, started, step_started, step_ended, ended, end_state, batch_host, suspended, changes, behind, claim, offers, progress, held_idle, begun, change_open, prefer, components, aim, aim_since, aim_start, guess, array, task, reservation, growing, frequencies`
+	state, step, started, step_started, step_ended, ended, end_state, batch_host, suspended, changes, behind, claim, offers, progress, held_idle, begun, change_open, prefer, components, aim, aim_since, aim_start, guess, array, task, reservation, growing, frequencies, restarts, losses`
 
 // AddJob writes a new job with its requested profile, and sets its ID if it has none.
 func (s *Store) AddJob(ctx context.Context, j *Job) error {
 	return s.inTx(ctx, func(tx *sql.Tx) error {
 		added := tx.QueryRowContext(ctx, `INSERT INTO jobs (`+jobColumns+`)
-			VALUES (nullif(?, 0), ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) RETURNING id`,
+			VALUES (nullif(?, 0), ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) RETURNING id`,
 			j.ID, j.SlurmID, unix(j.Submitted), j.Name, j.User, j.UID, j.GID, j.Account, j.QOS, j.Partition,
 			float64(j.ExpandLimit), j.Drive, unix(j.Begin), j.State, j.Step, unix(j.Started),
-			unix(j.StepStarted), unix(j.StepEnded), unix(j.Ended), j.EndState, j.BatchHost, int64(j.Suspended/time.Second), changesText(j.Changes), unix(j.Behind), j.Claim, offersText(j.Offers), progressText(j.Progress), j.HeldIdle, j.Begun, isOpen(j), j.Prefer, componentsText(j.Components), j.Aim.String(), j.AimSince, j.AimStart, j.Guess, j.Array, j.Task, j.Reservation, growingText(j.Growing), strings.Join(j.Frequencies, ","))
+			unix(j.StepStarted), unix(j.StepEnded), unix(j.Ended), j.EndState, j.BatchHost, int64(j.Suspended/time.Second), changesText(j.Changes), unix(j.Behind), j.Claim, offersText(j.Offers), progressText(j.Progress), j.HeldIdle, j.Begun, isOpen(j), j.Prefer, componentsText(j.Components), j.Aim.String(), j.AimSince, j.AimStart, j.Guess, j.Array, j.Task, j.Reservation, growingText(j.Growing), strings.Join(j.Frequencies, ","), j.Restarts, lossesText(j.Losses))
 		if err := added.Scan(&j.ID); err != nil {
 			return fmt.Errorf("add job %d: %w", j.SlurmID, err)
 		}
@@ -100,9 +100,9 @@ func isOpen(j *Job) bool {
 // mode and batch host, and which of its alternatives it has.
 func (s *Store) UpdateJob(ctx context.Context, j *Job) error {
 	_, err := s.on().ExecContext(ctx, `UPDATE jobs SET drive = ?, state = ?, step = ?, started = ?, step_started = ?,
-		step_ended = ?, ended = ?, end_state = ?, batch_host = ?, suspended = ?, changes = ?, behind = ?, offers = ?, progress = ?, held_idle = ?, begun = ?, change_open = ?, components = ?, aim_since = ?, aim_start = ?, guess = ?, reservation = ?, growing = ? WHERE id = ?`,
+		step_ended = ?, ended = ?, end_state = ?, batch_host = ?, suspended = ?, changes = ?, behind = ?, offers = ?, progress = ?, held_idle = ?, begun = ?, change_open = ?, components = ?, aim_since = ?, aim_start = ?, guess = ?, reservation = ?, growing = ?, restarts = ?, losses = ? WHERE id = ?`,
 		j.Drive, j.State, j.Step, unix(j.Started), unix(j.StepStarted), unix(j.StepEnded), unix(j.Ended),
-		j.EndState, j.BatchHost, int64(j.Suspended/time.Second), changesText(j.Changes), unix(j.Behind), offersText(j.Offers), progressText(j.Progress), j.HeldIdle, j.Begun, isOpen(j), componentsText(j.Components), j.AimSince, j.AimStart, j.Guess, j.Reservation, growingText(j.Growing), j.ID)
+		j.EndState, j.BatchHost, int64(j.Suspended/time.Second), changesText(j.Changes), unix(j.Behind), offersText(j.Offers), progressText(j.Progress), j.HeldIdle, j.Begun, isOpen(j), componentsText(j.Components), j.AimSince, j.AimStart, j.Guess, j.Reservation, growingText(j.Growing), j.Restarts, lossesText(j.Losses), j.ID)
 	if err != nil {
 		return fmt.Errorf("update job %d: %w", j.SlurmID, err)
 	}
@@ -156,11 +156,11 @@ func (s *Store) jobs(ctx context.Context, where string, args ...any) ([]*Job, er
 		var j Job
 		var limit float64
 		var submitted, begin, started, stepStarted, stepEnded, ended, suspended, behind int64
-		var changes, offers, progress, components, aim, growing, frequencies string
+		var changes, offers, progress, components, aim, growing, frequencies, losses string
 		var open bool
 		if err := rows.Scan(&j.ID, &j.SlurmID, &submitted, &j.Name, &j.User, &j.UID, &j.GID, &j.Account, &j.QOS,
 			&j.Partition, &limit, &j.Drive, &begin, &j.State, &j.Step, &started, &stepStarted, &stepEnded, &ended,
-			&j.EndState, &j.BatchHost, &suspended, &changes, &behind, &j.Claim, &offers, &progress, &j.HeldIdle, &j.Begun, &open, &j.Prefer, &components, &aim, &j.AimSince, &j.AimStart, &j.Guess, &j.Array, &j.Task, &j.Reservation, &growing, &frequencies); err != nil {
+			&j.EndState, &j.BatchHost, &suspended, &changes, &behind, &j.Claim, &offers, &progress, &j.HeldIdle, &j.Begun, &open, &j.Prefer, &components, &aim, &j.AimSince, &j.AimStart, &j.Guess, &j.Array, &j.Task, &j.Reservation, &growing, &frequencies, &j.Restarts, &losses); err != nil {
 			return nil, fmt.Errorf("read jobs: %w", err)
 		}
 		if j.Changes, err = parseChanges(changes); err != nil {
@@ -169,12 +169,13 @@ func (s *Store) jobs(ctx context.Context, where string, args ...any) ([]*Job, er
 		if n := len(j.Changes); open && n > 0 {
 			j.Changes[n-1].Open = true
 		}
-		var err1, err2, err3, err4 error
+		var err1, err2, err3, err4, err5 error
 		j.Offers, err1 = parseOffers(offers)
 		j.Components, err2 = parseComponents(components)
 		j.Progress, err3 = parseProgress(progress)
 		j.Growing, err4 = parseGrowing(growing)
-		if err := errors.Join(err1, err2, err3, err4); err != nil {
+		j.Losses, err5 = parseLosses(losses)
+		if err := errors.Join(err1, err2, err3, err4, err5); err != nil {
 			return nil, fmt.Errorf("read jobs: job %d: %w", j.SlurmID, err)
 		}
 		if frequencies != "" {

@@ -43,6 +43,7 @@ func TestJobsSurviveReopening(t *testing.T) {
 	job.Components = []row.Component{{Name: "ocean", Sizes: []int{2, 1}}, {Name: "atm", Sizes: []int{0, 4}}}
 	job.Aim = planner.AimNear
 	job.Frequencies = []string{"", "2100000"}
+	job.Restarts, job.Losses = 2, []row.Loss{{Step: 1, Nodes: []string{"n1"}}, {Step: 2, Nodes: []string{"n2", "n3"}}}
 	job.Array, job.Task = 5, 3
 	if err := s.AddJob(ctx, job); err != nil {
 		t.Fatal(err)

@@ -21,7 +21,7 @@ func TestExamplesCodes(t *testing.T) {
 		{folder: "workqueue", profile: following, resizes: true, variables: "TASKS=1200,SLOTS=4,DRAIN=2s,MASTER=localhost", check: queued(1200)},
 		{folder: "openfoam", profile: long, resizes: true, variables: "OMPI_MCA_mpi_yield_when_idle=1", check: (*site).flowed},
 		{folder: "r", profile: following, resizes: true, variables: "TASKS=500,DRAIN=30s,MASTER=localhost", check: futured(500, false)},
-		{folder: "r", profile: following, resizes: true, variables: "TASKS=50,PAUSE=12,DRAIN=4s,MASTER=localhost", check: futured(50, true)},
+		{folder: "r", profile: following, resizes: true, variables: "TASKS=14,PAUSE=60,DRAIN=4s,MASTER=localhost", check: futured(14, true)},
 	}
 	if chosen("gromacs") {
 		if said, status := s.alone(s.Dir+"/out/gromacs", "bash", "prepare.sh"); status != 0 {

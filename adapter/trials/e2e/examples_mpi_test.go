@@ -4,10 +4,16 @@ package e2e_test
 
 import (
 	"fmt"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strings"
+	"testing"
+
+	"github.com/rogpeppe/go-internal/testscript"
+
+	"github.com/evoslurm/evoslurm/slurmctl/slurmtest/must"
 )
 
 // heatIterations take at least three minutes, so that the work outlasts all steps but the last.
@@ -80,4 +86,33 @@ func ring(n int) (sum float64) {
 		sum += float64(v * float64(i+1))
 	}
 	return sum
+}
+
+// TestExamplesMPI checks libevoslurm-mpi with Open MPI and MPICH, against a sidecar that a script plays: what
+// does not depend on Slurm, and what goes wrong.
+func TestExamplesMPI(t *testing.T) {
+	library, err := filepath.Abs("../../../contrib/c")
+	must.OK(t, err)
+	built := map[string]string{}
+	for _, mpi := range []string{"openmpi", "mpich"} {
+		built[mpi] = t.TempDir()
+		if said, err := exec.Command("make", "-s", "-C", library, "all", "mpi", "OUT="+built[mpi], "MPICC=mpicc."+mpi, "CFLAGS=-O1 -g -Wall -Wextra -Wpedantic -Werror").CombinedOutput(); err != nil {
+			t.Fatalf("%v\n%s", err, said)
+		}
+	}
+	testscript.Run(t, testscript.Params{
+		Files: []string{"testdata/mpi.txtar"},
+		Setup: func(e *testscript.Env) error {
+			for _, v := range []string{
+				"PATH=/usr/bin:" + os.Getenv("PATH"), "HEADERS=" + library, "EXAMPLE=" + library + "/../examples/mpi", "OPENMPI=" + built["openmpi"], "MPICH=" + built["mpich"],
+				"PYTHONPATH=" + library + "/../python", "PYTHONDONTWRITEBYTECODE=1", "TMPDIR=" + e.WorkDir, "SUM=" + regexp.QuoteMeta(fmt.Sprintf("%x", ring(150))),
+				"OMPI_ALLOW_RUN_AS_ROOT=1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1", "OMPI_MCA_plm_rsh_agent=true", "OMPI_MCA_btl=tcp,self", "OMPI_MCA_btl_tcp_if_include=lo",
+				"OMPI_MCA_oob_tcp_if_include=lo", "OMPI_MCA_mpi_yield_when_idle=1", "PMIX_MCA_gds=hash",
+			} {
+				name, value, _ := strings.Cut(v, "=")
+				e.Setenv(name, value)
+			}
+			return nil
+		},
+	})
 }

@@ -8,7 +8,8 @@ import (
 	"strings"
 )
 
-// futured wants all squares by the futures of R. With lost, some workers must have been lost before.
+// futured wants all squares by the futures of R. With lost, some workers must have been lost before: a task must take longer
+// than some node stays.
 func futured(n int, lost bool) func(*site, exampleRun, []string) {
 	return func(s *site, run exampleRun, out []string) {
 		s.t.Helper()

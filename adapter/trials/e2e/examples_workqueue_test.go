@@ -21,7 +21,7 @@ func queued(n int) func(*site, exampleRun, []string) {
 		log := must.Read(s.t, s.Dir+"/out/workqueue/flow-"+run.id+"/squares.mf.wqlog.tr")
 		done := len(regexp.MustCompile(`(?m) TASK \d+ DONE SUCCESS `).FindAll(log, -1))
 		lost := len(regexp.MustCompile(`(?m) TASK \d+ RUNNING `).FindAll(log, -1)) - done // began more than once
-		if done != n || lost == 0 {
+		if done < n || lost <= 0 {                                                        // Makeflow may give a task to the manager again, as a new one
 			s.t.Errorf("%s: %d tasks are done, %d lost their worker", run, done, lost)
 		}
 	}

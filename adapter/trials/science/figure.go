@@ -33,7 +33,7 @@ func Figure(out io.Writer, t Trial) error {
 	fmt.Fprintf(&b, "<title>Nodes, mesh, and waits of a case in %d ways on the same full cluster</title>\n", len(t.Ways))
 	fmt.Fprintf(&b, `<rect width="%d" height="%d" fill="#ffffff"/>`+"\n", wide, high)
 	x := left
-	for _, k := range []struct{ color, text string }{{nodesColor, "nodes of the case"}, {cellsColor, "cells of its mesh"}, {soonColor, "waits for its start"}, {insideColor, "waits inside, with its nodes idle"}} {
+	for _, k := range []struct{ color, text string }{{nodesColor, "nodes of the case"}, {cellsColor, "cells of its mesh"}, {soonColor, "waits for its start"}, {insideColor, "waits between its steps"}} {
 		fmt.Fprintf(&b, `<rect x="%d" y="16" width="14" height="12" fill="%s"/><text x="%d" y="26">%s</text>`+"\n", x, k.color, x+20, k.text)
 		x += 50 + 7*len(k.text)
 	}
@@ -65,12 +65,17 @@ func (t Trial) lane(b *strings.Builder, w Way, y, most, cells float64) {
 		bar(insideColor, w.Spans[k-1].Done, w.Spans[k].Begun)
 	}
 	fmt.Fprintf(b, `<path fill="%s" fill-opacity="0.6" d="M%.1f %.1f`, nodesColor, at(w.Submit), height(0))
+	had, end := 0, w.Submit
 	for _, p := range w.Polls {
-		if p.At >= w.Submit && p.At-w.Submit <= most {
-			fmt.Fprintf(b, "H%.1fV%.1f", at(p.At), height(float64(p.Case)/peak))
+		if p.At < w.Submit || p.At-w.Submit > most {
+			continue
+		}
+		if end = p.At; p.Case != had {
+			had = p.Case
+			fmt.Fprintf(b, "H%.1fV%.1f", at(p.At), height(float64(had)/peak))
 		}
 	}
-	fmt.Fprintf(b, `V%.1fZ"/>`+"\n", height(0))
+	fmt.Fprintf(b, `H%.1fV%.1fZ"/>`+"\n", at(end), height(0))
 	fmt.Fprintf(b, `<polyline fill="none" stroke="%s" stroke-width="2" points="`, cellsColor)
 	for i, c := range w.Mesh {
 		if i > 0 {

@@ -18,7 +18,7 @@ const style = `body{font-family:sans-serif;max-width:62em;margin:2em auto;paddin
 var parsed = template.Must(template.New("science").Parse(page))
 
 // Heads holds the headings of Cells.
-var Heads = []string{"way", "waited before", "waited inside", "at each growth, s", "done after", "node-hours had", "needed", "unused by others, jobs waiting", "held idle"}
+var Heads = []string{"way", "waited before", "waited inside", "at each growth, s", "done after", "node-hours had", "needed", "idle while jobs waited", "of that by holds", "stock jobs later by holds"}
 
 // Fields returns a way's row of the table, under Heads.
 func (t Trial) Fields(w Way) []string {
@@ -33,7 +33,7 @@ func (t Trial) Fields(w Way) []string {
 	}
 	hours := func(nodeSeconds float64) string { return fmt.Sprintf("%.2f", nodeSeconds/3600) }
 	return []string{w.Name, fmt.Sprintf("%.0f s", r.Before), fmt.Sprintf("%.0f s", r.Inside), growths, fmt.Sprintf("%.0f s", r.Makespan),
-		hours(r.Had), hours(r.Needed), hours(r.Unused), hours(r.HeldIdle)}
+		hours(r.Had), hours(r.Needed), hours(r.Unused), hours(r.HeldIdle), fmt.Sprintf("%d, by %.0f s in all", w.Later, w.LaterBy)}
 }
 
 // Ideal returns how long a rigid job on the peak would take, and its node-seconds, if more nodes than a step needs always helped.

@@ -86,6 +86,9 @@ func TestRow(t *testing.T) {
 	if !Same(a, b) {
 		t.Error("equal answers differ")
 	}
+	if b.Fixed = true; len(trial.Row(b).Growths) > 0 {
+		t.Error("a fixed job grows")
+	}
 	b.Mass += 2e-12
 	if Same(a, b) {
 		t.Error("other mass is the same")

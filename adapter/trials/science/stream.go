@@ -11,7 +11,7 @@ type Job struct {
 }
 
 const (
-	backlog = 12   // jobs at the beginning
+	backlog = 9    // jobs at the beginning
 	every   = 15.5 // seconds between two jobs after that, on average
 )
 

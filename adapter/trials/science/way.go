@@ -43,6 +43,9 @@ type Way struct {
 	Mass     float64
 	Error    float64
 	HeldIdle float64 // node-seconds that holds kept idle while other jobs waited, as evosctl report has it
+	Later    int     // stock jobs that started later because of holds
+	LaterBy  float64 // seconds, all together
+	Fixed    bool    // it has the nodes of all steps from its start on
 }
 
 // Trial is the case on one stream, in all ways.
@@ -73,7 +76,7 @@ func (t Trial) Row(w Way) (r Row) {
 		if i > 0 {
 			wait := w.Spans[i].Begun - w.Spans[i-1].Done
 			r.Inside += wait
-			if s.Nodes > t.Steps[i-1].Nodes {
+			if s.Nodes > t.Steps[i-1].Nodes && !w.Fixed {
 				r.Growths = append(r.Growths, wait)
 			}
 		}

@@ -195,6 +195,7 @@ func onGCP(r *trial) {
 		}()
 		r.finish(r.accepted(demand{profile: "2@12s,4@15s,2@5s", has: all, never: []string{"n3", "n4"}}))
 	})
+	r.run("1→6→1, nodes switched off by plan", saving)
 }
 
 func onSeaWulf(r *trial) {

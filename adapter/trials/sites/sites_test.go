@@ -22,7 +22,7 @@ func TestSites(t *testing.T) {
 		{site: deepops(), quick: true, try: onDeepOps},
 		{site: ulhpc(), quick: false, try: onULHPC},
 		{site: ugent(), quick: true, try: onUGent},
-		{site: gcp(), quick: false, try: onGCP},
+		{site: gcp(), quick: false, try: onGCP, config: powerConfig},
 		{site: seawulf(), quick: false, try: onSeaWulf},
 	} {
 		if !c.quick && !*all {

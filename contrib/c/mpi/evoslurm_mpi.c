@@ -630,6 +630,8 @@ PUBLIC int evos_mpi_spawn(MPI_Comm *comm)
 	}
 	if ((rc = agree(my.own, rc)) == EVOS_OK) {
 		n = without_ranks(names);
+		if (my.pending) /* the nodes of the step that has ended are no longer all ours */
+			n = 0;
 		MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_RETURN);
 		if (my.rank == 0)
 			try_nodes(n, names, program, works);
@@ -645,6 +647,8 @@ PUBLIC int evos_mpi_spawn(MPI_Comm *comm)
 PUBLIC int evos_mpi_end(MPI_Comm *comm)
 {
 	int rc = ready(*comm);
+	if (rc == EVOS_OK && my.calls == my.meeting) /* rank 0 has spoken at the last point */
+		rc = listen();
 	if (rc != EVOS_OK || (rc = part(comm, my.born)) != EVOS_OK || my.born)
 		return rc;
 	if (my.rank == 0) {

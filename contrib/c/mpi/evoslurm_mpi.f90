@@ -23,7 +23,8 @@ module evoslurm_mpi
   use, intrinsic :: iso_c_binding
   implicit none
   private
-  public :: evos_mpi, evos_mpi_change, evos_mpi_begin, evos_mpi_point, evos_mpi_release, evos_mpi_spawn, evos_mpi_end, evos_mpi_error
+  public :: evos_mpi, evos_mpi_change, evos_mpi_begin, evos_mpi_point, evos_mpi_release, evos_mpi_spawn, evos_mpi_end, &
+    evos_mpi_error
 
   ! Options, 0 is the default: struct evos_mpi.
   type, bind(C) :: evos_mpi

@@ -84,6 +84,8 @@ class Step:
     note: str = ""
     coming: Optional[Coming] = None
     environ: Mapping[str, Optional[str]] = field(default_factory=dict, repr=False)  # None: to be unset
+    lost: tuple[str, ...] = ()  # nodes that failed since the call before; what ran there has ended, even if nodes has them again
+    restarts: int = 0  # how often Slurm put the job, or a link of its chain, back into the queue
 
     @property
     def nodes(self) -> tuple[str, ...]:
@@ -270,7 +272,8 @@ def _checked(a: Mapping[str, Any], name: str) -> Mapping[str, Any]:
 def _present(a: Mapping[str, Any]) -> Step:
     environ = _checked(a, "environ")["environ"]
     parts = tuple(Part(p["job"], tuple(p["node_list"]), tuple(p["cpus"])) for p in a["parts"])
-    step = Step(a["job"], a["step"], a["steps"], a["drive"], parts, a.get("note", ""), _coming(a.get("coming")), environ)
+    step = Step(a["job"], a["step"], a["steps"], a["drive"], parts, a.get("note", ""), _coming(a.get("coming")), environ,
+                tuple(a.get("lost") or ()), a.get("restarts", 0))
     step.apply()
     return step
 

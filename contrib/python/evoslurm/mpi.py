@@ -15,8 +15,8 @@
     if comm is not None:
         evoslurm.mpi.end(comm)
 
-All calls are collective. Each raises Refused, Timeout or Error where C's returns such a status, on all ranks alike; after
-Refused by begin or spawn, `comm` of the exception is the communicator to go on with. EVOS_MPI_LIBRARY is the shared library,
+All calls are collective. Each raises Refused, Timeout or Error where C's returns such a status, on all ranks alike; `comm` of
+the exception is the communicator to go on with. EVOS_MPI_LIBRARY is the shared library,
 which must be made for the MPI of mpi4py (libevoslurm-mpi.so.0)."""
 
 from __future__ import annotations

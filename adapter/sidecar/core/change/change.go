@@ -170,6 +170,9 @@ func answerChanged(c *state.Core, k *state.OpenCall, j *state.Job, made row.Chan
 			return false
 		}
 		has := lend.Allocation(c, j)
+		if made.Step > 0 {
+			has.Lost = j.LostSince(made.Step)
+		}
 		a.Has = &has
 	}
 	return reply(c, k, &a, err)

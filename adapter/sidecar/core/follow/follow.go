@@ -128,7 +128,7 @@ func observeHeld(c *state.Core, s *state.Snapshot, j *state.Job) (changed bool) 
 		return false
 	}
 	if len(j.Held) > 0 {
-		c.Event(j, "nodes changed", map[string]any{"from": slurmctl.CompressNodes(j.Nodes()), "to": heldText(held)})
+		nodesChanged(c, s, j, held)
 	}
 	SetHeld(c, j, held)
 	return true
@@ -215,7 +215,7 @@ func planBegun(c *state.Core, s *state.Snapshot, j *state.Job, planned int64, st
 // requeued handles that a job that ran is back in Slurm's queue. The job starts over.
 func requeued(c *state.Core, j *state.Job) {
 	c.LogJob(j).Warn("the job was requeued: it starts over")
-	c.Event(j, "requeued", map[string]any{"step": j.Step})
+	beginsAgain(c, j, 1)
 	if refit.OfferAt(j) != nil {
 		refit.CloseOffer(c, j, refit.OfferWithdrawn, "the job was requeued")
 	}
@@ -390,7 +390,7 @@ func linkRequeued(c *state.Core, s *state.Snapshot, j *state.Job) {
 		return
 	}
 	c.LogJob(j).Warn("the job of this step was requeued: the step starts over")
-	c.Event(j, "requeued", map[string]any{"step": j.Step})
+	beginsAgain(c, j, j.Step)
 	j.RequeueStep(c.Now, c.Now.Add(slurmctl.RegrowAfter))
 	c.Save(j)
 	c.SaveAllocation(j, c.Now, 0, "")

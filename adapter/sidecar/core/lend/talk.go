@@ -38,7 +38,8 @@ func ChangeOf(c *state.Core, j *state.Job) api.Change {
 
 // Allocation returns what a job holds now, with the CPUs of its nodes: evolving jobs take whole nodes.
 func Allocation(c *state.Core, j *state.Job) api.Allocation {
-	a := api.Allocation{Ready: true, Job: j.SlurmID, Step: j.Step, Steps: len(j.Profile), Drive: j.Drive, CPUFreq: frequency(j), Nodes: len(j.Nodes()), Parts: []api.Part{}}
+	a := api.Allocation{Ready: true, Job: j.SlurmID, Step: j.Step, Steps: len(j.Profile), Drive: j.Drive, CPUFreq: frequency(j), Nodes: len(j.Nodes()), Parts: []api.Part{},
+		Lost: j.LostSince(j.Step), Restarts: j.Restarts}
 	for _, p := range j.Held {
 		a.Parts = append(a.Parts, Part(c, p.ID, p.Nodes))
 	}

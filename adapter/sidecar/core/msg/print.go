@@ -236,6 +236,12 @@ func (r Reply) String() string {
 	if r.Allocation.CPUFreq != "" {
 		text += " at frequency " + r.Allocation.CPUFreq
 	}
+	if lost := r.Allocation.Lost; len(lost) > 0 {
+		text += ", lost " + slurmctl.CompressNodes(lost)
+	}
+	if n := r.Allocation.Restarts; n > 0 {
+		text += fmt.Sprintf(", restarts=%d", n)
+	}
 	if d := r.Allocation.Demand; d != nil {
 		text += fmt.Sprintf(", to give back %s by %s", slurmctl.CompressNodes(d.Leaving), clock(d.Deadline))
 	}

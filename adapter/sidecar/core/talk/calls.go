@@ -156,7 +156,9 @@ func endOrWait(c *state.Core, j *state.Job, k *state.OpenCall) (a api.Allocation
 	case req.From > j.Step:
 		return a, false, api.Errorf(api.ErrConflict, "step %d has not begun: the job is in step %d", req.From, j.Step)
 	case req.From < j.Step:
-		return lend.Allocation(c, j), false, nil
+		a = lend.Allocation(c, j)
+		a.Lost = j.LostSince(req.From)
+		return a, false, nil
 	case j.Last():
 		if j.StepEnded.IsZero() {
 			j.EndLastStep(c.Now)

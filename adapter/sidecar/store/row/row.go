@@ -29,6 +29,7 @@ type Job struct {
 	Usage
 	Aimed
 	Life
+	Setbacks
 }
 
 // Owned says which job it is, and whose.
@@ -97,6 +98,18 @@ type Life struct {
 	Suspended   time.Duration // how long Slurm has suspended it, already included in StepStarted
 
 	HeldIdle int64 // node-seconds that its holds kept idle from jobs that waited
+}
+
+// Setbacks holds what the job lost by failures, to report it to the application. No plan depends on it.
+type Setbacks struct {
+	Restarts int    // how often Slurm put the job, or a link of its chain, back into the queue
+	Losses   []Loss // of the current step and the one before. It is never changed, only replaced
+}
+
+// Loss holds the nodes that a job lost in one step because a node failed.
+type Loss struct {
+	Step  int // 1-based
+	Nodes []string
 }
 
 // Offer is nodes that a malleable job was offered or asked for, and its answer. Times are Unix

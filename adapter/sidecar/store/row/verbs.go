@@ -31,6 +31,42 @@ func (j *Job) StayInStep() { j.State, j.StepEnded = Running, time.Time{} }
 // End records that the job ended at a time, in a state of Slurm.
 func (j *Job) End(at time.Time, st string) { j.State, j.Ended, j.EndState = Ended, at, st }
 
+// Lose records that nodes which the job had in the current step failed.
+func (j *Job) Lose(nodes []string) {
+	if len(nodes) > 0 {
+		j.lose(j.Step, append(j.LostSince(j.Step), nodes...))
+	}
+}
+
+// lose replaces the losses of a step, and forgets the steps before the previous one, and later steps.
+func (j *Job) lose(step int, nodes []string) {
+	kept := slices.DeleteFunc(slices.Clone(j.Losses), func(l Loss) bool { return l.Step != step-1 })
+	slices.Sort(nodes)
+	if nodes = slices.Compact(nodes); len(nodes) > 0 {
+		kept = append(kept, Loss{step, nodes})
+	}
+	j.Losses = kept
+}
+
+// LostSince returns the nodes that the job lost in a step or later, sorted. Losses are kept for the current step and the one
+// before: the application may ask again for the answer to the call that ended that step.
+func (j *Job) LostSince(step int) (nodes []string) {
+	for _, l := range j.Losses {
+		if l.Step >= step {
+			nodes = append(nodes, l.Nodes...)
+		}
+	}
+	slices.Sort(nodes)
+	return slices.Compact(nodes)
+}
+
+// BeginAgain records that Slurm put the job, or a link of its chain, back into the queue, so that it begins again in a step.
+// What it lost in the step that it was in counts for that step.
+func (j *Job) BeginAgain(step int, lost []string) {
+	j.Restarts++
+	j.lose(step, append(j.LostSince(j.Step), lost...))
+}
+
 // Choose records the alternative of a moldable job, and reports whether it is another one than before. Until
 // Slurm starts the job, the choice is not fixed.
 func (j *Job) Choose(choice int, fixed bool) (changed bool) {
