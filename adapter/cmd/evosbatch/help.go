@@ -46,6 +46,10 @@ Options of evosbatch:
                               promised, or could use, and leave all of them when they
                               are wanted, within --grace. Then the job waits again
                               (with --no-requeue: ends)
+      --clusters, -M a,b|all  ask the sidecars of these clusters where the job would run,
+                              show the answers, and submit it to the best one
+      --placement=POLICY      which that is: earliest (the default) completes it first,
+                              worst-fit has the most nodes free for it now
       --size=any|pow2|multiple:K  numbers of nodes that it can use within these bounds
       --grace=DURATION        longest time to give nodes back (default: the site's)
       --speedup=FILE|amdahl:F  speed on different numbers of nodes: lines of nodes and

@@ -28,7 +28,7 @@ func (c Clusters) validate(check func(ok bool, key, format string, args ...any))
 	check(c.Wait >= 100*time.Millisecond && c.Wait <= MostWait, "clusters.wait", "%v; want 100ms to %v", c.Wait, MostWait)
 }
 
-// clusterName is what slurmdbd takes for a cluster's name.
+// clusterName matches the names that slurmdbd takes for clusters.
 var clusterName = regexp.MustCompile(`^[a-z0-9_][a-z0-9_.-]{0,39}$`)
 
 const clusterFile = ".yaml"

@@ -42,7 +42,7 @@ type Site struct {
 	Wait  time.Duration
 }
 
-// bid is what came of asking a cluster.
+// bid holds the answer of a cluster.
 type bid struct {
 	site  Site
 	here  site
@@ -209,7 +209,7 @@ func giveBack(ctx context.Context, bids []*bid, except *bid) {
 	all.Wait()
 }
 
-// unreached is what sbatch prints if it could not reach the cluster, so that it has submitted nothing: slurmdbd says that the
+// unreached lists what sbatch prints if it could not reach the cluster, so that it has submitted nothing: slurmdbd says that the
 // cluster is away, or nobody listens. After any other error, the job may be there.
 var unreached = [][]byte{[]byte("can't be reached now"), []byte("Unable to contact slurm controller (connect failure)")}
 
