@@ -74,8 +74,6 @@ func discreet(answer any, with func(string) string) {
 			}
 			a.Moldable = &m
 		}
-	case *Placement:
-		apply(&a.Waits, &a.Unfit)
 	case *Offer:
 		apply(&a.Why, &a.Note)
 	case *Allocation:

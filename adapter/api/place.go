@@ -58,7 +58,9 @@ func (d *desk) place(ctx context.Context, r request) (any, error) {
 	defer context.AfterFunc(d.ending, cancel)()
 	a, err := d.backend.Place(ctx, q)
 	with := d.rights.discretion(context.WithoutCancel(ctx), r.caller)
-	discreet(&a, with)
+	if with != nil {
+		a.Waits, a.Unfit = with(a.Waits), with(a.Unfit)
+	}
 	return a, discreetError(err, with)
 }
 

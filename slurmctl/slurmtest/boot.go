@@ -211,21 +211,7 @@ func (c *Cluster) boot(ctx context.Context) error {
 			return err
 		}
 	}
-	start := c.startMunge
-	switch {
-	case c.options.AuthSlurm:
-		start = c.prepareAuthSlurm
-	case c.options.Beside != nil:
-		start = func(context.Context) error { return nil }
-	}
-	munge := make(chan error, 1)
-	go func() { munge <- start(ctx) }()
-	if c.options.Accounting {
-		err = c.startAccounting(ctx, munge)
-	} else {
-		err = <-munge
-	}
-	if err != nil {
+	if err := c.startServices(ctx); err != nil {
 		return err
 	}
 	if err := c.StartController(ctx); err != nil {
@@ -252,6 +238,23 @@ func (c *Cluster) boot(ctx context.Context) error {
 		}
 		return nil
 	})
+}
+
+// startServices starts what the cluster's daemons and commands authenticate with, and slurmdbd.
+func (c *Cluster) startServices(ctx context.Context) error {
+	start := c.startMunge
+	switch {
+	case c.options.AuthSlurm:
+		start = c.prepareAuthSlurm
+	case c.options.Beside != nil:
+		start = func(context.Context) error { return nil }
+	}
+	munge := make(chan error, 1)
+	go func() { munge <- start(ctx) }()
+	if c.options.Accounting {
+		return c.startAccounting(ctx, munge)
+	}
+	return <-munge
 }
 
 func nodeName(i int) string { return "n" + strconv.Itoa(i) }

@@ -109,19 +109,10 @@ func (c *Command) run(ctx context.Context) (int, error) {
 		return c.among(ctx, program, src, names)
 	}
 
-	// 4. Sources → request (pure).
-	r, ignored, err := newSubmission(src, c.Defaults, time.Now())
+	// 4. Sources → request (pure), and what it reads: the file with a speed-up.
+	r, err := c.submission(src)
 	if err != nil {
 		return 0, err
-	}
-
-	// 5. Request → request that can travel: the file with a speed-up is read into it.
-	if r, err = r.withSpeedup(); err != nil {
-		return 0, err
-	}
-	r.ownFrequency = ownFrequency(c.Environ)
-	for _, name := range ignored {
-		fmt.Fprintf(c.Stderr, "evosbatch: %s does not go with this job: left out\n", name)
 	}
 
 	if r.options.has("rigid") {
@@ -132,12 +123,12 @@ func (c *Command) run(ctx context.Context) (int, error) {
 		return 0, err
 	}
 
-	// 6. Request → request that is feasible here: Slurm is asked.
+	// 5. Request → request that is feasible here: Slurm is asked.
 	if r, err = here.feasible(ctx, r); err != nil {
 		return 0, err
 	}
 
-	// 7. Request → sbatch's arguments (pure; wholeCall, linkCall), which are shown or run.
+	// 6. Request → sbatch's arguments (pure; wholeCall, linkCall), which are shown or run.
 	program.environ = withVariables(c.Environ, r.variables())
 	out := sender{sbatch: program, site: here}
 	if r.options.has("dry-run") {
@@ -145,6 +136,22 @@ func (c *Command) run(ctx context.Context) (int, error) {
 	}
 	c.note(ctx)
 	return out.send(ctx, r)
+}
+
+// submission joins the sources, reads the file with a speed-up into the request, and names what is left out.
+func (c *Command) submission(src sources) (submission, error) {
+	r, ignored, err := newSubmission(src, c.Defaults, time.Now())
+	if err != nil {
+		return r, err
+	}
+	if r, err = r.withSpeedup(); err != nil {
+		return r, err
+	}
+	r.ownFrequency = ownFrequency(c.Environ)
+	for _, name := range ignored {
+		fmt.Fprintf(c.Stderr, "evosbatch: %s does not go with this job: left out\n", name)
+	}
+	return r, nil
 }
 
 // refuses returns why this cluster drives no evolving jobs now, or nil. A dry run does not ask.

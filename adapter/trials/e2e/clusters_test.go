@@ -57,6 +57,49 @@ func TestClusters(t *testing.T) {
 	for _, r := range all {
 		s.eventually("the sidecar is there", func() bool { _, _, err := r.As(0, "evosqueue"); return err == nil })
 	}
+	s.chooses()
+
+	// Many at once, while a sidecar and a slurmctld are killed.
+	stops["c"]()
+	must.OK(t, all["b"].Cluster.KillController(t.Context()))
+	placed := s.many()
+	must.OK(t, all["b"].Cluster.StartController(t.Context()))
+	stops["c"] = all["c"].StartIn(t, rig.Account{})
+	s.eventually("all clusters are there again", func() bool { _, _, err := s.As(1, "evosqueue", "-M", "all"); return err == nil })
+	for i, on := range placed {
+		if on != "a" {
+			t.Errorf("many%d is on %q, want a: b is away", i, on)
+		}
+		if found := all.with(t, fmt.Sprint("many", i)); found != on {
+			t.Errorf("many%d is on clusters %q, want %q", i, found, on)
+		}
+	}
+	s.viewed(stops["b"])
+}
+
+// many submits jobs at once, and returns where each went.
+func (s *site) many() []string {
+	s.t.Helper()
+	var wait sync.WaitGroup
+	placed := make([]string, 6)
+	for i := range placed {
+		wait.Go(func() {
+			out, errs, err := s.As(i%2, "evosbatch", "-M", "a,b", fmt.Sprint("--job-name=many", i), "--output=/dev/null", "--profile=1@1m,2@1m", "--wrap=true")
+			if m := placedOn.FindStringSubmatch(out); err == nil && m != nil {
+				placed[i] = m[2]
+			} else {
+				s.t.Errorf("many%d: %v\n%s%s", i, err, out, errs)
+			}
+		})
+	}
+	wait.Wait()
+	return placed
+}
+
+// chooses sees to which cluster a job goes.
+func (s *site) chooses() {
+	t := s.t
+	t.Helper()
 	submit := func(name string, args ...string) (cluster, said string) {
 		t.Helper()
 		out, errs, err := s.As(0, "evosbatch", append(append([]string{"-M", "all", "--job-name=" + name, "--output=/dev/null"}, args...), "--wrap=sleep 600")...)
@@ -87,42 +130,12 @@ func TestClusters(t *testing.T) {
 			t.Errorf("--placement=%s: %v\n%s%s", policy, err, out, errs)
 		}
 	}
+}
 
-	// Many at once, while a sidecar and a slurmctld are killed.
-	stops["c"]()
-	must.OK(t, all["b"].Cluster.KillController(t.Context()))
-	var wait sync.WaitGroup
-	placed := make([]string, 6)
-	for i := range placed {
-		wait.Go(func() {
-			out, errs, err := s.As(i%2, "evosbatch", "-M", "a,b", fmt.Sprint("--job-name=many", i), "--output=/dev/null", "--profile=1@1m,2@1m", "--wrap=true")
-			if m := placedOn.FindStringSubmatch(out); err == nil && m != nil {
-				placed[i] = m[2]
-			} else {
-				t.Errorf("many%d: %v\n%s%s", i, err, out, errs)
-			}
-		})
-	}
-	wait.Wait()
-	must.OK(t, all["b"].Cluster.StartController(t.Context()))
-	stops["c"] = all["c"].StartIn(t, rig.Account{})
-	s.eventually("all clusters are there again", func() bool { _, _, err := s.As(1, "evosqueue", "-M", "all"); return err == nil })
-	for i, on := range placed {
-		if on != "a" {
-			t.Errorf("many%d is on %q, want a: b is away", i, on)
-		}
-		name, found := fmt.Sprint("many", i), ""
-		for cluster, r := range all {
-			out, err := r.Cluster.Run(t.Context(), slurmtest.Root, "squeue", "-h", "-t", "all", "-o", "%j")
-			must.OK(t, err)
-			found += strings.Repeat(cluster, strings.Count("\n"+out, "\n"+name+"\n"))
-		}
-		if found != on {
-			t.Errorf("%s is on clusters %q, want %q", name, found, on)
-		}
-	}
-
-	// One view over all.
+// viewed sees that commands show all clusters, also once a sidecar is away.
+func (s *site) viewed(stop func()) {
+	t := s.t
+	t.Helper()
 	out, errs, err := s.As(0, "evosqueue", "-M", "all", "-o", "%j")
 	if err != nil || !strings.HasPrefix(out, "CLUSTER: a\n") || !strings.Contains(out, "\n\nCLUSTER: b\n") || !strings.Contains(out, "\n\nCLUSTER: c\n") || strings.Index(out, "large") < strings.Index(out, "CLUSTER: b") {
 		t.Errorf("evosqueue: %v\n%s%s", err, out, errs)
@@ -130,8 +143,19 @@ func TestClusters(t *testing.T) {
 	if out, errs, err := s.As(0, "evosacct", "-M", "b,a", "-X", "-o", "jobname,cluster"); err != nil || strings.Index(out, "CLUSTER: b") > strings.Index(out, "CLUSTER: a") || !regexp.MustCompile(`large +b`).MatchString(out) {
 		t.Errorf("evosacct: %v\n%s%s", err, out, errs)
 	}
-	stops["b"]()
+	stop()
 	if out, errs, err := s.As(0, "evosqueue", "-M", "b,a", "-o", "%j"); err == nil || !strings.HasPrefix(out, "CLUSTER: a\n") || !strings.Contains(errs, "cluster b: ") {
 		t.Errorf("evosqueue without b's sidecar: %v\n%s%s", err, out, errs)
 	}
+}
+
+// with returns the names of the clusters with a job of that name, each as often as it has one.
+func (c clusters) with(t *testing.T, job string) (found string) {
+	t.Helper()
+	for _, name := range slices.Sorted(maps.Keys(c)) {
+		out, err := c[name].Cluster.Run(t.Context(), slurmtest.Root, "squeue", "-h", "-t", "all", "-o", "%j")
+		must.OK(t, err)
+		found += strings.Repeat(name, strings.Count("\n"+out, "\n"+job+"\n"))
+	}
+	return found
 }
