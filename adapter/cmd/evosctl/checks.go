@@ -279,6 +279,7 @@ func (d *doctor) expansion(sc slurmctl.Config) {
 	const remedy = "for drive mode merge: "
 	if sc.Has("permit_job_expansion") {
 		d.add("permit_job_expansion", ok, "set", "")
+		d.merged(sc)
 	} else {
 		d.add("permit_job_expansion", warn, "not set", remedy+"SchedulerParameters=permit_job_expansion in slurm.conf")
 	}
@@ -307,6 +308,18 @@ func (d *doctor) expansion(sc slurmctl.Config) {
 	} else {
 		d.add("GRES", warn, gres, "Slurm merges no job with whole nodes where there are generic resources; companions work")
 	}
+}
+
+// merged warns that Slurm requeues jobs that have got a node before that of their batch script (docs/slurm-bugs.md, 7).
+func (d *doctor) merged(sc slurmctl.Config) {
+	const name = "merged jobs"
+	if d.cfg.Drive == drivemode.Companion {
+		d.add(name, ok, "none: drive: companion", "")
+		return
+	}
+	d.add(name, warn, fmt.Sprintf("Slurm requeues a job with a merged node that comes before the node of its batch script, when that node registers again: after up to 20 pings "+
+		"(SlurmdTimeout is %s) if the job has run for longer than BatchStartTimeout (%s)", sc.Values["SlurmdTimeout"], sc.Values["BatchStartTimeout"]),
+		"set drive: companion, or a BatchStartTimeout in slurm.conf that is longer than jobs run (docs/slurm-bugs.md, 7)")
 }
 
 func (d *doctor) accounting(sc slurmctl.Config) {

@@ -56,7 +56,7 @@ func TestDoctor(t *testing.T) {
 	}
 	want := map[string]result{
 		"configuration": ok, "MUNGE": ok, "Slurm commands": ok, "slurmctld": ok, "Slurm's version": ok, "clock": ok,
-		"rights": ok, "permit_job_expansion": ok, "disable_job_shrink": ok, "PrologFlags": ok, "Epilog": ok, "stepmgr": ok, "GRES": ok, "shrinks": shrinks,
+		"rights": ok, "permit_job_expansion": ok, "merged jobs": warn, "disable_job_shrink": ok, "PrologFlags": ok, "Epilog": ok, "stepmgr": ok, "GRES": ok, "shrinks": shrinks,
 		"slurmdbd": warn, "nodes": ok, "partition main": ok, "power saving": ok, "priorities": ok, "rate limit": ok, "sidecar": warn, // the sidecar by hand never looks at Slurm
 	}
 	if os.Geteuid() != 0 {
@@ -92,6 +92,9 @@ func (s *site) doctorOnConfiguration(t *testing.T) {
 	}
 	if os.Geteuid() == 0 && got["rights"] != warn {
 		t.Errorf("an ordinary user's rights are %s", got["rights"])
+	}
+	if r, _ := s.diagnose(s.user, "EVOSLURM_DRIVE=companion"); got["merged jobs"] != "" || r.results()["merged jobs"] != "" {
+		t.Errorf("merged jobs without permit_job_expansion: %v", got)
 	}
 	r, status = s.diagnose(s.user, "EVOSLURM_DRIVE=merge")
 	if r.results()["drive mode"] != fail || r.results()["Epilog"] != ok || status != 1 {
