@@ -2,7 +2,9 @@ package slurmctl
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
+	"time"
 )
 
 // The releases between which growth by merge was tried on real clusters, and the first release that
@@ -106,6 +108,18 @@ func ResizesOnce(cfg Config) bool {
 func ContactsIdle(cfg Config) bool {
 	release, err := parseRelease(cfg.Version)
 	return err != nil || release >= firstContact
+}
+
+// BatchStartTimeout returns how long a batch job must have run before slurmctld takes its script for lost if its node does not
+// report it. Slurm's default is 10 s, and 65,535 s are the most.
+func BatchStartTimeout(cfg Config) time.Duration {
+	words := strings.Fields(cfg.Values["BatchStartTimeout"])
+	if len(words) > 0 {
+		if n, err := strconv.ParseUint(words[0], 10, 16); err == nil {
+			return time.Duration(n) * time.Second
+		}
+	}
+	return 10 * time.Second
 }
 
 // parseRelease returns the release as a number: "22.05.8" is 2205.

@@ -132,3 +132,11 @@ func TestFewSwitches(t *testing.T) {
 		}
 	}
 }
+
+func TestBatchStartTimeout(t *testing.T) {
+	for text, want := range map[string]time.Duration{"10 sec": 10 * time.Second, "36000 sec": 10 * time.Hour, "": 10 * time.Second, "never": 10 * time.Second, "-1 sec": 10 * time.Second, "70000 sec": 10 * time.Second} {
+		if got := BatchStartTimeout(Config{Values: map[string]string{"BatchStartTimeout": text}}); got != want {
+			t.Errorf("%q: %v, want %v", text, got, want)
+		}
+	}
+}

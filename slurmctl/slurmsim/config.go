@@ -1,6 +1,7 @@
 package slurmsim
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -14,7 +15,7 @@ func (o Options) config(boot time.Time) slurmctl.Config {
 	seconds := func(d time.Duration) string { return fmt.Sprintf("%d sec", int(d.Seconds())) }
 	values := map[string]string{
 		"SLURM_VERSION": o.Version, "ClusterName": "model", "BOOT_TIME": fmt.Sprint(boot.Unix()), "SlurmUser": "root(0)",
-		"SelectType": "select/cons_tres", "SelectTypeParameters": "CR_CORE", "KillWait": seconds(o.KillWait), "MinJobAge": seconds(o.MinJobAge),
+		"SelectType": "select/cons_tres", "SelectTypeParameters": "CR_CORE", "BatchStartTimeout": seconds(cmp.Or(o.BatchStartTimeout, longestBatchStart)), "KillWait": seconds(o.KillWait), "MinJobAge": seconds(o.MinJobAge),
 		"AccountingStorageType": "accounting_storage/none", "PrologFlags": "", "PriorityType": "priority/basic",
 		"SchedulerParameters": o.schedulerParameters(), "SchedulerType": "sched/backfill",
 	}
@@ -64,6 +65,8 @@ func (o Options) config(boot time.Time) slurmctl.Config {
 	}
 	return slurmctl.Config{Version: o.Version, ClusterName: "model", Values: values}
 }
+
+const longestBatchStart = 65535 * time.Second
 
 // schedulerParameters returns SchedulerParameters.
 func (o Options) schedulerParameters() string {

@@ -26,11 +26,14 @@ type Options struct {
 	Version            string // reported by Slurm; default 22.05.8, which the model follows, or 24.11.5 with StepMgr
 	Accounting         bool   // slurmdbd, without which 22.05 resizes a job only once
 	PermitJobExpansion bool
-	Contain            bool          // PrologFlags=Contain: every job has an extern step
-	StepMgr            bool          // enable_stepmgr: every job has a step manager; implies Contain, which it needs
-	Prolog             time.Duration // how long jobs show that their prologs run; prologs have no other effect here
-	DisableShrink      bool
-	Epilog             bool // nodes have an Epilog, which has no other effect here
+	// BatchStartTimeout as in slurm.conf. Zero stands for the most that can be, with which jobs are merged on any nodes; Slurm's
+	// default is 10 s. The model requeues no job for it.
+	BatchStartTimeout time.Duration
+	Contain           bool          // PrologFlags=Contain: every job has an extern step
+	StepMgr           bool          // enable_stepmgr: every job has a step manager; implies Contain, which it needs
+	Prolog            time.Duration // how long jobs show that their prologs run; prologs have no other effect here
+	DisableShrink     bool
+	Epilog            bool // nodes have an Epilog, which has no other effect here
 
 	MultifactorAge uint64        // PriorityWeightAge of priority/multifactor; 0 for priority/basic
 	MaxAge         time.Duration // PriorityMaxAge, default 7 days

@@ -310,16 +310,17 @@ func (d *doctor) expansion(sc slurmctl.Config) {
 	}
 }
 
-// merged warns that Slurm requeues jobs that have got a node before that of their batch script (docs/slurm-bugs.md, 7).
+// merged says that Slurm requeues jobs that have got a node before that of their batch script, and who is merged nevertheless
+// (docs/slurm-bugs.md, 7).
 func (d *doctor) merged(sc slurmctl.Config) {
 	const name = "merged jobs"
-	if d.cfg.Drive == drivemode.Companion {
-		d.add(name, ok, "none: drive: companion", "")
+	if d.cfg.Drive != drivemode.Merge {
+		d.add(name, ok, "a node before that of the batch script is not merged, unless the job asks for drive mode merge or ends within BatchStartTimeout ("+sc.Values["BatchStartTimeout"]+")", "")
 		return
 	}
-	d.add(name, warn, fmt.Sprintf("Slurm requeues a job with a merged node that comes before the node of its batch script, when that node registers again: after up to 20 pings "+
+	d.add(name, warn, fmt.Sprintf("drive: merge: Slurm requeues a job with a merged node that comes before the node of its batch script, when that node registers again: after up to 20 pings "+
 		"(SlurmdTimeout is %s) if the job has run for longer than BatchStartTimeout (%s)", sc.Values["SlurmdTimeout"], sc.Values["BatchStartTimeout"]),
-		"set drive: companion, or a BatchStartTimeout in slurm.conf that is longer than jobs run (docs/slurm-bugs.md, 7)")
+		"set drive: auto, with which such jobs grow by companions (docs/slurm-bugs.md, 7)")
 }
 
 func (d *doctor) accounting(sc slurmctl.Config) {

@@ -38,6 +38,8 @@ func clusterOptions(o *slurmsim.Options, words []string) error {
 			o.Contain, err = true, nil
 		case "prolog":
 			o.Prolog, err = time.ParseDuration(value)
+		case "batchstart":
+			o.BatchStartTimeout, err = time.ParseDuration(value)
 		case "version": // that Slurm says
 			o.Version, err = value, nil
 		case "stepmgr": // every job has a step manager

@@ -220,6 +220,7 @@ func bring(c *state.Core, j *state.Job, step int, nodes []string) {
 	part := slurm.FirstPart(c, c.Snapshot, nodes)
 	more := len(part) < len(nodes)
 	nodes = part
+	unmergeBefore(c, j, nodes)
 	g := msg.Grow{More: more, Base: j.BaseID(), As: j.UID, Own: j.Mode.AsksJob, ByJob: byJob, Merge: j.Mode.MergesGrowths, Inside: j.Reservation,
 		NeedsDBD: slurmctl.ResizeNeedsSlurmdbd(c.SlurmConfig), Name: hold.NextName(c, j, step).String(), Step: step, Nodes: nodes,
 		Held: slices.Clone(j.Held), StaysInHold: j.Mode.StaysInHold, StepMgr: j.Mode.WaitsForPrologs, Expanders: slices.Clone(j.Expanders), Moved: adopt.PluginMoves(c)}
@@ -246,6 +247,20 @@ func bring(c *state.Core, j *state.Job, step int, nodes []string) {
 		return
 	}
 	c.Do(j, "grow", growText(g), state.KindGrow, g, args)
+}
+
+// unmergeBefore has a job grow by companions if Slurm would requeue it once these nodes were merged, unless the job or the site asks
+// for drive mode merge.
+func unmergeBefore(c *state.Core, j *state.Job, nodes []string) {
+	if !j.Mode.MergesGrowths || c.Config.Drive.Means().MergesGrowths {
+		return
+	}
+	if asked, _, err := plan.Mark(c, &j.Record); err == nil && asked.Drive.Means().MergesGrowths {
+		return
+	}
+	if why := slurm.RequeuesMerged(c, j, nodes); why != nil {
+		slurm.Unmerge(c, j, why)
+	}
 }
 
 // growText describes a growth in the log.

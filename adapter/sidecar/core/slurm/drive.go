@@ -140,6 +140,22 @@ func SiteDrive(c *state.Core, on mode.Facts) (drivemode.Mode, string) {
 	return c.Drive, c.DriveReason
 }
 
+// RequeuesMerged returns why Slurm would requeue a running job some time after these nodes were merged into it, or nil. When the
+// node of the batch script registers again, slurmctld takes the script for lost unless that node is the job's first one (all
+// versions; validate_jobs_on_node in slurmctld's source). It does so once the job has run for longer than BatchStartTimeout.
+func RequeuesMerged(c *state.Core, j *state.Job, nodes []string) error {
+	if j.Record.TimeLimit <= slurmctl.BatchStartTimeout(c.SlurmConfig) {
+		return nil
+	}
+	host, known := c.Snapshot.Index[j.BatchHost]
+	for _, name := range nodes {
+		if n, ok := c.Snapshot.Index[name]; ok && known && n < host {
+			return fmt.Errorf("Slurm requeues a job with a merged node (%s) that comes before the node of its batch script (%s)", name, j.BatchHost)
+		}
+	}
+	return nil
+}
+
 // Unmerge makes a job grow by companions from now on.
 func Unmerge(c *state.Core, j *state.Job, why error) {
 	if !j.Mode.MergesGrowths {
