@@ -2,11 +2,9 @@ package controller_test
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 	"testing"
 
-	"github.com/evoslurm/evoslurm/adapter/api"
 	"github.com/evoslurm/evoslurm/adapter/internal/drivemode"
 	"github.com/evoslurm/evoslurm/adapter/job/request"
 	"github.com/evoslurm/evoslurm/slurmctl"
@@ -75,49 +73,6 @@ func TestPrefer(t *testing.T) {
 			l.end(id)
 		})
 	}
-}
-
-// TestFailedNodes checks that a job that goes on without a failed node learns which it was, also after a restart of the sidecar and when it
-// asks again. The answer to a later call does not have it.
-func TestFailedNodes(t *testing.T) {
-	t.Parallel()
-	l := newLab(t, slurmtest.Options{Accounting: true, PermitJobExpansion: true})
-	fails := func(l *lab, id uint32, node string, want api.Allocation) {
-		l.t.Helper()
-		l.must(l.cluster.StopNode(l.ctx(), node))
-		l.scontrol("update", "NodeName="+node, "State=DOWN", "Reason=test")
-		l.eventually("the loss of "+node, func() error {
-			a, err := l.Allocation(l.ctx(), id)
-			if err == nil && (!slices.Equal(a.Lost, want.Lost) || a.Restarts != want.Restarts) {
-				err = fmt.Errorf("lost %v, restarted %d times", a.Lost, a.Restarts)
-			}
-			return err
-		})
-	}
-	answers := func(l *lab, a api.Allocation, lost []string, restarts int) {
-		l.t.Helper()
-		if !slices.Equal(a.Lost, lost) || a.Restarts != restarts {
-			l.t.Errorf("step %d: lost %v, restarted %d times, want %v and %d", a.Step, a.Lost, a.Restarts, lost, restarts)
-		}
-	}
-	back := func(l *lab, id uint32, node string) {
-		l.t.Helper()
-		l.must(l.cluster.StartNode(l.ctx(), node))
-		l.scontrol("update", "NodeName="+node, "State=RESUME")
-		l.end(id)
-	}
-	l.run("merge", func(l *lab) {
-		id := l.submitSpec(request.Request{Drive: drivemode.Merge}, "3@5s,1@5s,1@5s", "--no-kill")
-		l.running(id, 1)
-		lost := l.nodesOf(id)[2:]
-		fails(l, id, lost[0], api.Allocation{Lost: lost})
-		l.stop()
-		l.start()
-		answers(l, l.next(id, 1), lost, 0)
-		answers(l, l.next(id, 1), lost, 0) // the same call again
-		answers(l, l.next(id, 2), nil, 0)
-		back(l, id, lost[0])
-	})
 }
 
 // TestRacks checks that a job with alternatives in brackets starts where its growths fit too, and grows there by
