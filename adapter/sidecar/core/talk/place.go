@@ -32,7 +32,6 @@ func place(c *state.Core, k *state.OpenCall) bool {
 	case k.Place.Withdraw:
 		if i >= 0 {
 			c.Prospects = slices.Delete(c.Prospects, i, i+1)
-			c.NextCycle = c.Now
 		}
 		c.Emit(msg.Reply{ID: k.ID, Place: &api.Placement{Ready: true, Cluster: c.SlurmConfig.ClusterName}})
 		return true
@@ -60,7 +59,10 @@ func place(c *state.Core, k *state.OpenCall) bool {
 		return true
 	}
 	c.Prospects = append(c.Prospects, &state.Prospect{Job: j, Key: k.Place.ID, Until: c.Now.Add(PlaceBinds)})
-	c.NextCycle = c.Now
+	// A user who asks again and again has Slurm polled twice as often at most.
+	if soon := msg.Later(c.Now, c.Pace.Begun.Add(c.Config.PollInterval/2)); soon.Before(c.NextCycle) {
+		c.NextCycle = soon
+	}
 	return false
 }
 
