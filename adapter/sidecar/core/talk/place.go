@@ -32,6 +32,7 @@ func place(c *state.Core, k *state.OpenCall) bool {
 	case k.Place.Withdraw:
 		if i >= 0 {
 			c.Prospects = slices.Delete(c.Prospects, i, i+1)
+			planSoon(c)
 		}
 		c.Emit(msg.Reply{ID: k.ID, Place: &api.Placement{Ready: true, Cluster: c.SlurmConfig.ClusterName}})
 		return true
@@ -59,11 +60,15 @@ func place(c *state.Core, k *state.OpenCall) bool {
 		return true
 	}
 	c.Prospects = append(c.Prospects, &state.Prospect{Job: j, Key: k.Place.ID, Until: c.Now.Add(PlaceBinds)})
-	// A user who asks again and again has Slurm polled twice as often at most.
+	planSoon(c)
+	return false
+}
+
+// planSoon has the next cycle come soon. A user who asks again and again has Slurm polled twice as often at most.
+func planSoon(c *state.Core) {
 	if soon := msg.Later(c.Now, c.Pace.Begun.Add(c.Config.PollInterval/2)); soon.Before(c.NextCycle) {
 		c.NextCycle = soon
 	}
-	return false
 }
 
 // mayAsk returns why a user may not have a place now, or nil.
