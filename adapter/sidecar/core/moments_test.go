@@ -125,7 +125,7 @@ var clockCompared = reasons(map[string]string{
 	"an action has failed":                     "act.mayGiveUp follow.MayLeave follow.GrowthFailed state.UndoGrowth",
 	"a call waits for the answer":              `refit.FitSafely refit.fitStrictly change.readyToChange change.passed view.promises change.inTheWay`,
 	"it says how old the snapshot is":          "pace.Rested",
-	"it says when to poll or to be called":     `act.awaitNodes pace.StartPolls`,
+	"it says when to poll or to be called":     `act.awaitNodes pace.StartPolls talk.planSoon`,
 	"a poll is older than a change":            `hold.TakeReservations hold.Confirmed`,
 	"polls continue while power saving is on": `hold.SwitchNodes hold.toSwitch state.Leaves hold.watchPower power.Learn power.leaveHour power.act power.follow power.atOnce power.reportFailed power.count power.tell
 		power.reservedNow power.firstUses power.Manage power.prevented lend.startParked lend.lendableOf lend.onAt`,
