@@ -5,6 +5,8 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/evoslurm/evoslurm/adapter/internal/drivemode"
+	"github.com/evoslurm/evoslurm/adapter/job/request"
 	"github.com/evoslurm/evoslurm/slurmctl"
 	"github.com/evoslurm/evoslurm/slurmctl/slurmtest"
 )
@@ -31,7 +33,7 @@ func TestBatchHost(t *testing.T) {
 			}
 			return nil
 		})
-		id := l.submit("2@90s,4@10m,2@5m,1@5m")
+		id := l.submitSpec(request.Request{Drive: drivemode.Merge}, "2@90s,4@10m,2@5m,1@5m") // else n1 would not be merged
 		l.running(id, 1)
 		script := record(id).BatchHost
 		if script == "n1" {
