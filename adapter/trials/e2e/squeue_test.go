@@ -45,7 +45,10 @@ func TestOwnCluster(t *testing.T) {
 		t.Errorf("--clusters=%s: %s", name, said)
 	}
 	s.eventually("it runs", func() bool { return s.job(id).State == "running" })
-	s.eventually("the chain runs", func() bool { jobs, err := s.Jobs(0); return err == nil && len(jobs) == 2 && jobs[0].State == "running" && jobs[1].State == "running" })
+	s.eventually("the chain runs", func() bool {
+		jobs, err := s.Jobs(0)
+		return err == nil && len(jobs) == 2 && jobs[0].State == "running" && jobs[1].State == "running"
+	})
 	for _, args := range [][]string{{"-h", "-o", "%i %{step}"}, {"--json"}, {"-h"}, {"-h", "-S", "i"}, {"-h", "--start"}} {
 		plain, _, err := s.As(0, "evosqueue", args...)
 		s.must(err)
