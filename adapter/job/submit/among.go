@@ -50,6 +50,7 @@ type bid struct {
 	asked api.PlacementQuery
 	place api.Placement
 	err   error // why the cluster does not count
+	said  io.Writer
 }
 
 // among submits a job to the best of the clusters that --clusters names, and returns sbatch's exit status. Each cluster's
@@ -69,7 +70,10 @@ func (c *Command) among(ctx context.Context, program sbatch, src sources, names 
 	bids := make([]*bid, len(sites))
 	var asked sync.WaitGroup
 	for i, s := range sites {
-		bids[i] = &bid{site: s}
+		bids[i] = &bid{site: s, said: io.Discard}
+		if i == 0 { // once is enough
+			bids[i].said = c.Stderr
+		}
 		asked.Go(func() { bids[i].ask(ctx, c, src) })
 	}
 	asked.Wait()
@@ -92,13 +96,9 @@ func (b *bid) ask(ctx context.Context, c *Command, src sources) {
 	s := b.site
 	b.here = site{cluster: s.Cluster, partitions: s.Partitions, maxGrace: s.MaxGrace, bestEffort: s.BestEffort, mayPrefer: s.MayPrefer, mayEvolve: s.MayEvolve, stderr: io.Discard}
 	src.options.target = s.Name
-	if b.job, _, b.err = newSubmission(src, s.Defaults, time.Now()); b.err != nil {
+	if b.job, b.err = c.submission(src, s.Defaults, b.said); b.err != nil {
 		return
 	}
-	if b.job, b.err = b.job.withSpeedup(); b.err != nil {
-		return
-	}
-	b.job.ownFrequency = ownFrequency(c.Environ)
 	if b.err = s.Refuses(ctx); b.err != nil {
 		return
 	}

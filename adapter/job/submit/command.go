@@ -110,7 +110,7 @@ func (c *Command) run(ctx context.Context) (int, error) {
 	}
 
 	// 4. Sources → request (pure), and what it reads: the file with a speed-up.
-	r, err := c.submission(src)
+	r, err := c.submission(src, c.Defaults, c.Stderr)
 	if err != nil {
 		return 0, err
 	}
@@ -139,8 +139,9 @@ func (c *Command) run(ctx context.Context) (int, error) {
 }
 
 // submission joins the sources, reads the file with a speed-up into the request, and names what is left out.
-func (c *Command) submission(src sources) (submission, error) {
-	r, ignored, err := newSubmission(src, c.Defaults, time.Now())
+// The defaults are those of the site.
+func (c *Command) submission(src sources, defaults request.Request, warnings io.Writer) (submission, error) {
+	r, ignored, err := newSubmission(src, defaults, time.Now())
 	if err != nil {
 		return r, err
 	}
@@ -149,7 +150,7 @@ func (c *Command) submission(src sources) (submission, error) {
 	}
 	r.ownFrequency = ownFrequency(c.Environ)
 	for _, name := range ignored {
-		fmt.Fprintf(c.Stderr, "evosbatch: %s does not go with this job: left out\n", name)
+		fmt.Fprintf(warnings, "evosbatch: %s does not go with this job: left out\n", name)
 	}
 	return r, nil
 }
