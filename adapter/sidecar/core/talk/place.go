@@ -11,6 +11,7 @@ import (
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/plan"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/refit"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/state"
+	"github.com/evoslurm/evoslurm/planner"
 	"github.com/evoslurm/evoslurm/slurmctl"
 )
 
@@ -59,9 +60,29 @@ func place(c *state.Core, k *state.OpenCall) bool {
 		c.Emit(msg.Reply{ID: k.ID, Place: &api.Placement{Ready: true, Cluster: c.SlurmConfig.ClusterName, Unfit: err.Error()}})
 		return true
 	}
+	mayComeLate(j)
 	c.Prospects = append(c.Prospects, &state.Prospect{Job: j, Key: k.Place.ID, Until: c.Now.Add(PlaceBinds)})
 	planSoon(c)
 	return false
+}
+
+// late is how many seconds after the question the job may come.
+const late = int64(PlaceBinds / time.Second)
+
+// mayComeLate plans a job with a longer last step: a gap that is just long enough would be too short when the job comes.
+func mayComeLate(j *state.Job) {
+	j.Profile = longer(j.Profile)
+	if j.Moldable != nil {
+		for i, p := range j.Moldable.Alternatives {
+			j.Moldable.Alternatives[i] = longer(p)
+		}
+	}
+}
+
+func longer(p planner.Profile) planner.Profile {
+	p = slices.Clone(p)
+	p[len(p)-1].Duration += late
+	return p
 }
 
 // planSoon has the next cycle come soon. A user who asks again and again has Slurm polled twice as often at most.
@@ -135,7 +156,7 @@ func offered(c *state.Core, p *state.Prospect) *api.Placement {
 		return a
 	}
 	first, last := p.Plan[0], p.Plan[len(p.Plan)-1]
-	a.Start, a.End = wall(c, first.Start), wall(c, last.End)
+	a.Start, a.End = wall(c, first.Start), wall(c, last.End-late)
 	o := refit.Occupied(c, s, now, nil)
 	a.Nodes, a.Free = plan.Roomy(c, s, o, p.Job)
 	if !c.ReachedSecond(now+1, first.Start) {
