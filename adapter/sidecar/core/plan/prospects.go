@@ -13,8 +13,8 @@ import (
 
 // withProspects adds the jobs that are not submitted yet and have asked for a place. Nobody knows which priority Slurm will give
 // them: each comes after all jobs that were there before, and so before those that come later and outrank none of these.
-func withProspects(c *state.Core, s *state.Snapshot, list []slurm.Candidate, now int64) []slurm.Candidate {
-	for _, cand := range prospects(c, s, now) {
+func withProspects(list, asked []slurm.Candidate) []slurm.Candidate {
+	for _, cand := range asked {
 		at := 0
 		for i, other := range list {
 			if !other.Record.SubmitTime.After(cand.Record.SubmitTime) {
