@@ -119,7 +119,7 @@ func (s *site) examples(examples []example) {
 	for _, r := range runs {
 		out := s.output(r.id)
 		if job := s.job(r.id); r.resizes && job.Step != 5 {
-			s.t.Errorf("%s: it ended in step %d of %d", r, job.Step, job.Steps)
+			s.t.Errorf("%s: it ended in step %d of %d, and printed\n%s", r, job.Step, job.Steps, strings.Join(out[max(len(out)-40, 0):], "\n"))
 		}
 		r.check(s, r, out)
 	}
