@@ -57,7 +57,7 @@ func place(c *state.Core, k *state.OpenCall) bool {
 		j, err = adopt.Supposed(c, c.Snapshot, r, asked)
 	}
 	if err != nil { // it can never run here
-		c.Emit(msg.Reply{ID: k.ID, Place: &api.Placement{Ready: true, Cluster: c.SlurmConfig.ClusterName, Unfit: err.Error()}})
+		c.Emit(msg.Reply{ID: k.ID, Place: &api.Placement{Ready: true, Cluster: c.SlurmConfig.ClusterName, Partition: r.Partition, Unfit: err.Error()}})
 		return true
 	}
 	mayComeLate(j)
@@ -147,11 +147,21 @@ func recordOf(c *state.Core, k *state.OpenCall) (slurmctl.Job, slurmctl.JobReque
 // mostMinutes is a century.
 const mostMinutes = 100 * 366 * 24 * 60
 
-// offered returns a place as the caller sees it.
+// offered returns a place as the caller sees it. A user may ask many times a second: the answer is worked out once for each plan
+// and poll.
 func offered(c *state.Core, p *state.Prospect) *api.Placement {
+	if p.Offer == nil || !p.Offered.Equal(c.Snapshot.Taken) {
+		p.Offer, p.Offered = offer(c, p), c.Snapshot.Taken
+	}
+	a := *p.Offer
+	return &a
+}
+
+// offer works out an answer.
+func offer(c *state.Core, p *state.Prospect) *api.Placement {
 	s := c.Snapshot
 	now := s.Taken.Unix()
-	a := &api.Placement{Ready: true, Cluster: c.SlurmConfig.ClusterName, Unfit: p.Unfit, Now: wall(c, now), Until: c.Wall(p.Until)}
+	a := &api.Placement{Ready: true, Cluster: c.SlurmConfig.ClusterName, Partition: p.Partition, Most: p.Profile.Peak(), Unfit: p.Unfit, Now: wall(c, now), Until: c.Wall(p.Until)}
 	if p.Unfit != "" || len(p.Plan) == 0 {
 		return a
 	}
