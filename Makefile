@@ -148,7 +148,7 @@ planned: deps ## measure how close to their planned starts stock jobs start, bes
 	go test -tags planned -run '^TestPlanned$$' -v -count=1 -timeout 60m ./adapter/trials/planned -args -planned.for=5m $(PLANNEDFLAGS)
 
 .PHONY: science
-science: ## run an AMR code on a full cluster in four ways: planned, on demand, rigid at peak, a job per step; a figure and a page in bin/science (half an hour; SCIENCEFLAGS=-science.seeds=1,2,3)
+science: ## run an AMR code on a full cluster in four ways: planned, on demand, rigid at peak, a job per step, over two streams of other jobs; figures, a page, and tables in bin/science (half an hour; SCIENCEFLAGS=-science.seeds=1,2,3)
 	@.ci/deps science
 	nice go test -tags science -run '^TestScience$$' -v -count=1 -timeout 300m ./adapter/trials/science -args -science.out='$(CURDIR)/bin/science' $(SCIENCEFLAGS)
 

@@ -54,7 +54,16 @@ type seat struct {
 	*history
 	of     *clusters
 	which  int
+	kept   bool             // each job that came while its place was kept must start as offered
 	places map[string]asked // by job
+}
+
+// in returns a seat with the history of its cluster.
+func (s *seat) in(h *history) *seat {
+	if s != nil {
+		s.history = h
+	}
+	return s
 }
 
 // asked is a question for a place.
@@ -160,6 +169,9 @@ const mostLate = 20 * time.Second
 // checkKept checks that each job that came while its place was kept starts as offered. That holds where nothing fails, all jobs
 // last as they said, and no others come between the question and the job.
 func (s *seat) checkKept() {
+	if s == nil || !s.kept {
+		return
+	}
 	for name, q := range s.places {
 		a := s.apps[name]
 		if !q.here || !q.binding || a == nil {

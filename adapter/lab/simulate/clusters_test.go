@@ -54,9 +54,10 @@ func playBoth(scripts [2]string, kept bool, out [2]io.Writer) (places int, err e
 	var both sync.WaitGroup
 	among := newClusters()
 	for i := range scripts {
+		seats[i] = &seat{of: among, which: i, kept: kept, places: map[string]asked{}}
 		both.Go(func() {
 			defer among.leave(i)
-			_, errs[i] = play(scripts[i], out[i], playing{among: among, which: i, kept: kept, seat: &seats[i]})
+			_, errs[i] = play(scripts[i], out[i], playing{seat: seats[i]})
 		})
 	}
 	both.Wait()
@@ -101,6 +102,9 @@ func twoClusters(seed uint64) (scripts [2]string, kept bool) {
 	}
 	for i := range scripts {
 		base := Storm(2*seed + uint64(i))
+		if strings.Contains(base, " reserve course ") { // of all nodes, for others
+			base = Storm(2*seed + uint64(i) + 1)
+		}
 		if kept {
 			base = calmSite(rand.New(rand.NewPCG(seed, uint64(63+i))), quiet)
 		}

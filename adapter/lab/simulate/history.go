@@ -73,10 +73,7 @@ type playing struct {
 	other  *Database                               // that the sidecar begins with; nil: an empty one
 	start  time.Time                               // of the cluster's clock, as in slurmsim.Options
 	skip   bool                                    // skip polls without effect, like the script's word rest
-	among  *clusters                               // two that a user may choose from, if set
-	which  int                                     // of these, 0 or 1
-	kept   bool                                    // jobs must start there as offered
-	seat   **seat                                  // receives what users asked there, if set
+	seat   *seat                                   // among two clusters; nil: there is one
 }
 
 // play plays a script in that way. It returns how much virtual time has passed.
@@ -117,10 +114,7 @@ func play(script string, out io.Writer, how playing) (lasted time.Duration, err 
 		}
 		return s
 	}
-	if how.among != nil {
-		h.seat = &seat{history: h, of: how.among, which: how.which, places: map[string]asked{}}
-		*how.seat = h.seat
-	}
+	h.seat = how.seat.in(h)
 	h.s = one()
 	h.s.Database.Arrivals = append(h.s.Database.Arrivals, set.learnt...)
 	if set.hosts == nil {
@@ -139,9 +133,7 @@ func play(script string, out io.Writer, how playing) (lasted time.Duration, err 
 	}
 	h.sum()
 	h.checks.checkApps()
-	if how.kept {
-		h.seat.checkKept()
-	}
+	h.seat.checkKept()
 	h.hosts.checkCalls()
 	return 0, h.wrong()
 }

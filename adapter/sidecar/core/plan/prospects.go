@@ -69,7 +69,7 @@ func takeProspect(c *state.Core, p msg.PlannedJob) bool {
 		return false
 	}
 	one := c.Prospects[i]
-	one.Made, one.Unfit, one.Plan = true, p.Unfit, nil
+	one.Made, one.Unfit, one.Plan, one.Offer = true, p.Unfit, nil, nil
 	if p.Unfit != "" {
 		one.Unfit = slurm.OutsideText(c, c.Snapshot, one.Job, p.Unfit)
 	}
