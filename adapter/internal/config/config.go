@@ -276,7 +276,7 @@ func Default() Config {
 		Munge:        Munge{MaxAge: time.Minute},
 		SidecarUser:  "evoslurm",
 		Slurm:        Slurm{Timeout: 30 * time.Second, Share: 0.01},
-		Clusters:     Clusters{Dir: "/etc/evoslurm/clusters", Wait: time.Second},
+		Clusters:     Clusters{Dir: "/etc/evoslurm/clusters", Wait: time.Second, Mounts: []string{}, Bandwidths: []string{}},
 		Mode:         ModeAct,
 		Observe:      Observe{MiB: 256},
 		PollInterval: time.Second,

@@ -42,6 +42,8 @@ type Command struct {
 
 	// Sites returns the clusters that --clusters names, or why it cannot. nil: there is only this one.
 	Sites func(ctx context.Context, names []string) ([]Site, error)
+	// Clusters says where input files are, and how fast they get to other clusters.
+	Clusters config.Clusters
 
 	// Refuses returns why this cluster drives no evolving jobs now, or nil.
 	Refuses func(ctx context.Context) error
@@ -105,8 +107,8 @@ func (c *Command) run(ctx context.Context) (int, error) {
 		return 0, err
 	}
 
-	if names := src.options.elsewhere(); names != nil && c.Sites != nil && !src.options.has("rigid") {
-		return c.among(ctx, program, src, names)
+	if status, placed, err := c.placed(ctx, program, src); placed {
+		return status, err
 	}
 
 	// 4. Sources → request (pure), and what it reads: the file with a speed-up.

@@ -28,13 +28,15 @@ func newClusters(t *testing.T, sizes map[string]int) clusters {
 	must.OK(t, err)
 	t.Cleanup(func() { os.RemoveAll(dir) })
 	must.OK(t, os.Chmod(dir, 0o755))
+	must.OK(t, os.WriteFile(dir+"/replicas", []byte("10K a in put\n"), 0o644))
+	must.OK(t, os.WriteFile(dir+"/fetch", []byte("#!/bin/sh\necho \"$EVO_STAGE_FROM $* as $(id -u)\"\n"), 0o755))
 	var first *slurmtest.Cluster
 	for _, name := range slices.Sorted(maps.Keys(sizes)) {
 		c := slurmtest.Start(t, slurmtest.Options{Name: name, Nodes: sizes[name], Accounting: first == nil, Beside: first, PermitJobExpansion: true})
 		if first == nil {
 			first = c
 		}
-		more := "poll_interval: 500ms\nclusters: {dir: " + dir + ", wait: 2m}\n"
+		more := "poll_interval: 500ms\nclusters: {dir: " + dir + ", wait: 2m, replicas: " + dir + "/replicas, bandwidths: [\"a b 500\", \"* * 1000\"], stage_in: " + dir + "/fetch}\n"
 		r, err := rig.New(c, bin, more)
 		must.OK(t, err)
 		t.Cleanup(func() { os.RemoveAll(r.Dir) })
@@ -58,6 +60,7 @@ func TestClusters(t *testing.T) {
 		s.eventually("the sidecar is there", func() bool { _, _, err := r.As(0, "evosqueue"); return err == nil })
 	}
 	s.chooses()
+	s.stages()
 
 	// Many at once, while a sidecar and a slurmctld are killed.
 	stops["c"]()
@@ -130,6 +133,27 @@ func (s *site) chooses() {
 			t.Errorf("--placement=%s: %v\n%s%s", policy, err, out, errs)
 		}
 	}
+}
+
+// stages sees that a job whose file is on a busy cluster goes to the next one, and gets the file there before its script begins.
+func (s *site) stages() {
+	t := s.t
+	t.Helper()
+	dir, err := os.MkdirTemp("", "evoslurm-staged-") // where users write
+	must.OK(t, err)
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	must.OK(t, os.Chmod(dir, 0o777))
+	must.OK(t, os.WriteFile(dir+"/job.sh", []byte("#!/bin/sh\n#SBATCH --output="+dir+"/out\n\n#EVO --profile=1@1m\n#EVO --stage-in='in put'\necho script $1 as $SLURM_JOB_NAME\n"), 0o644))
+	out, errs, err := s.As(0, "evosbatch", "-M", "all", "--placement=close-to-files", dir+"/job.sh", "one")
+	if m := placedOn.FindStringSubmatch(out); err != nil || m == nil || m[2] != "c" || !regexp.MustCompile(`(?m)^c +0s +11s +1m11s +1/1`).MatchString(errs) {
+		t.Errorf("a file on a: %v\n%s%s", err, out, errs)
+		return
+	}
+	want := fmt.Sprintf("a -- in put as %d\nscript one as job.sh\n", s.Cluster.Users()[0].UID)
+	s.eventually("the script runs once its file is there: "+want, func() bool {
+		got, _ := os.ReadFile(dir + "/out")
+		return string(got) == want
+	})
 }
 
 // viewed sees that commands show all clusters, also once a sidecar is away.

@@ -13,8 +13,8 @@ import (
 
 // withProspects adds the jobs that are not submitted yet and have asked for a place. Nobody knows which priority Slurm will give
 // them: each comes after all jobs that were there before, and so before those that come later and outrank none of these.
-func withProspects(c *state.Core, s *state.Snapshot, list []slurm.Candidate, now int64) []slurm.Candidate {
-	for _, cand := range prospects(c, s, now) {
+func withProspects(list, asked []slurm.Candidate) []slurm.Candidate {
+	for _, cand := range asked {
 		at := 0
 		for i, other := range list {
 			if !other.Record.SubmitTime.After(cand.Record.SubmitTime) {
@@ -69,7 +69,7 @@ func takeProspect(c *state.Core, p msg.PlannedJob) bool {
 		return false
 	}
 	one := c.Prospects[i]
-	one.Made, one.Unfit, one.Plan = true, p.Unfit, nil
+	one.Made, one.Unfit, one.Plan, one.Offer = true, p.Unfit, nil, nil
 	if p.Unfit != "" {
 		one.Unfit = slurm.OutsideText(c, c.Snapshot, one.Job, p.Unfit)
 	}

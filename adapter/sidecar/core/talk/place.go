@@ -11,6 +11,7 @@ import (
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/plan"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/refit"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/state"
+	"github.com/evoslurm/evoslurm/planner"
 	"github.com/evoslurm/evoslurm/slurmctl"
 )
 
@@ -56,12 +57,32 @@ func place(c *state.Core, k *state.OpenCall) bool {
 		j, err = adopt.Supposed(c, c.Snapshot, r, asked)
 	}
 	if err != nil { // it can never run here
-		c.Emit(msg.Reply{ID: k.ID, Place: &api.Placement{Ready: true, Cluster: c.SlurmConfig.ClusterName, Unfit: err.Error()}})
+		c.Emit(msg.Reply{ID: k.ID, Place: &api.Placement{Ready: true, Cluster: c.SlurmConfig.ClusterName, Partition: r.Partition, Unfit: err.Error()}})
 		return true
 	}
+	mayComeLate(j)
 	c.Prospects = append(c.Prospects, &state.Prospect{Job: j, Key: k.Place.ID, Until: c.Now.Add(PlaceBinds)})
 	planSoon(c)
 	return false
+}
+
+// late is how many seconds after the question the job may come.
+const late = int64(PlaceBinds / time.Second)
+
+// mayComeLate plans a job with a longer last step: a gap that is just long enough would be too short when the job comes.
+func mayComeLate(j *state.Job) {
+	j.Profile = longer(j.Profile)
+	if j.Moldable != nil {
+		for i, p := range j.Moldable.Alternatives {
+			j.Moldable.Alternatives[i] = longer(p)
+		}
+	}
+}
+
+func longer(p planner.Profile) planner.Profile {
+	p = slices.Clone(p)
+	p[len(p)-1].Duration += late
+	return p
 }
 
 // planSoon has the next cycle come soon. A user who asks again and again has Slurm polled twice as often at most.
@@ -126,16 +147,26 @@ func recordOf(c *state.Core, k *state.OpenCall) (slurmctl.Job, slurmctl.JobReque
 // mostMinutes is a century.
 const mostMinutes = 100 * 366 * 24 * 60
 
-// offered returns a place as the caller sees it.
+// offered returns a place as the caller sees it. A user may ask many times a second: the answer is worked out once for each plan
+// and poll.
 func offered(c *state.Core, p *state.Prospect) *api.Placement {
+	if p.Offer == nil || !p.Offered.Equal(c.Snapshot.Taken) {
+		p.Offer, p.Offered = offer(c, p), c.Snapshot.Taken
+	}
+	a := *p.Offer
+	return &a
+}
+
+// offer works out an answer.
+func offer(c *state.Core, p *state.Prospect) *api.Placement {
 	s := c.Snapshot
 	now := s.Taken.Unix()
-	a := &api.Placement{Ready: true, Cluster: c.SlurmConfig.ClusterName, Unfit: p.Unfit, Now: wall(c, now), Until: c.Wall(p.Until)}
+	a := &api.Placement{Ready: true, Cluster: c.SlurmConfig.ClusterName, Partition: p.Partition, Most: p.Profile.Peak(), Unfit: p.Unfit, Now: wall(c, now), Until: c.Wall(p.Until)}
 	if p.Unfit != "" || len(p.Plan) == 0 {
 		return a
 	}
 	first, last := p.Plan[0], p.Plan[len(p.Plan)-1]
-	a.Start, a.End = wall(c, first.Start), wall(c, last.End)
+	a.Start, a.End = wall(c, first.Start), wall(c, last.End-late)
 	o := refit.Occupied(c, s, now, nil)
 	a.Nodes, a.Free = plan.Roomy(c, s, o, p.Job)
 	if !c.ReachedSecond(now+1, first.Start) {
