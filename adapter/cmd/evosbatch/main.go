@@ -91,6 +91,7 @@ func submitJob(ctx context.Context, args []string) int {
 		LastRuns: func(ctx context.Context, name string) (string, string, error) { return lastRuns(ctx, site, name) },
 		Sites:    func(ctx context.Context, names []string) ([]submit.Site, error) { return sites(ctx, site, names) },
 		Refuses:  func(context.Context) error { return observing(site, status()) },
+		Progress: progress(os.Stderr),
 		Help:     func() { fmt.Print(help) },
 		Usage:    func() { fmt.Print(usage) },
 		Version:  func() { fmt.Print(versions(ctx, sbatch)) },

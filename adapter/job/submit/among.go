@@ -91,8 +91,8 @@ func (c *Command) among(ctx context.Context, program sbatch, src sources, names 
 	return c.sendToFirst(ctx, program, bids, order)
 }
 
-// ask prepares the job for the cluster, and asks for a place.
-func (b *bid) ask(ctx context.Context, c *Command, src sources) {
+// prepare makes the job for the cluster, as far as it is feasible there.
+func (b *bid) prepare(ctx context.Context, c *Command, src sources) {
 	s := b.site
 	b.here = site{cluster: s.Cluster, partitions: s.Partitions, maxGrace: s.MaxGrace, bestEffort: s.BestEffort, mayPrefer: s.MayPrefer, mayEvolve: s.MayEvolve, stderr: io.Discard}
 	src.options.target = s.Name
@@ -102,7 +102,13 @@ func (b *bid) ask(ctx context.Context, c *Command, src sources) {
 	if b.err = s.Refuses(ctx); b.err != nil {
 		return
 	}
-	if b.job, b.err = b.here.feasible(ctx, b.job); b.err != nil {
+	b.job, b.err = b.here.feasible(ctx, b.job)
+}
+
+// ask prepares the job for the cluster, and asks for a place.
+func (b *bid) ask(ctx context.Context, c *Command, src sources) {
+	s := b.site
+	if b.prepare(ctx, c, src); b.err != nil {
 		return
 	}
 	b.asked = b.job.question()

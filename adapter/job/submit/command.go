@@ -12,6 +12,7 @@ import (
 
 	"github.com/evoslurm/evoslurm/adapter/internal/config"
 	"github.com/evoslurm/evoslurm/adapter/internal/getopt"
+	"github.com/evoslurm/evoslurm/adapter/job/bag"
 	"github.com/evoslurm/evoslurm/adapter/job/request"
 	"github.com/evoslurm/evoslurm/planner"
 )
@@ -42,6 +43,9 @@ type Command struct {
 
 	// Sites returns the clusters that --clusters names, or why it cannot. nil: there is only this one.
 	Sites func(ctx context.Context, names []string) ([]Site, error)
+
+	// Progress shows how a campaign stands that --wait waits for; the zero value once that is over. nil: nothing is shown.
+	Progress func(bag.Summary)
 
 	// Refuses returns why this cluster drives no evolving jobs now, or nil.
 	Refuses func(ctx context.Context) error
@@ -80,10 +84,11 @@ func (c *Command) run(ctx context.Context) (int, error) {
 	in := reader{environ: c.Environ, stdin: c.Stdin, stderr: c.Stderr, lastRuns: c.LastRuns, site: here}
 
 	// 1. Words → options, as sbatch reads them. A bag of tasks is a script of its own.
-	var err error
-	if c.Args, err = withBag(c.Args, func() string { return program.help(ctx) }); err != nil {
+	tasks, words, err := readBag(c.Args, func() string { return program.help(ctx) })
+	if err != nil {
 		return 0, err
 	}
+	c.Args = words
 	table := newOptionTable()
 	line, bad := table.read(c.Args, func() string { return program.help(ctx) })
 
@@ -105,8 +110,8 @@ func (c *Command) run(ctx context.Context) (int, error) {
 		return 0, err
 	}
 
-	if names := src.options.elsewhere(); names != nil && c.Sites != nil && !src.options.has("rigid") {
-		return c.among(ctx, program, src, names)
+	if names := c.elsewhere(src); names != nil || tasks.collects() {
+		return c.onClusters(ctx, program, src, tasks, names)
 	}
 
 	// 4. Sources → request (pure), and what it reads: the file with a speed-up.

@@ -21,7 +21,7 @@ var placedOn = regexp.MustCompile(`(?m)^Submitted batch job (\d+) on cluster (\w
 // clusters are three clusters of a site, each with its sidecar. The commands know all of them.
 type clusters map[string]*rig.Rig
 
-func newClusters(t *testing.T, sizes map[string]int) clusters {
+func newClusters(t *testing.T, sizes map[string]int, config ...string) clusters {
 	t.Helper()
 	all := clusters{}
 	dir, err := os.MkdirTemp("", "evoslurm-clusters-") // which users reach
@@ -30,11 +30,11 @@ func newClusters(t *testing.T, sizes map[string]int) clusters {
 	must.OK(t, os.Chmod(dir, 0o755))
 	var first *slurmtest.Cluster
 	for _, name := range slices.Sorted(maps.Keys(sizes)) {
-		c := slurmtest.Start(t, slurmtest.Options{Name: name, Nodes: sizes[name], Accounting: first == nil, Beside: first, PermitJobExpansion: true})
+		c := slurmtest.Start(t, slurmtest.Options{Name: name, Nodes: sizes[name], Accounting: first == nil, Beside: first, PermitJobExpansion: true, ExtraConf: "AccountingStorageEnforce=associations"})
 		if first == nil {
 			first = c
 		}
-		more := "poll_interval: 500ms\nclusters: {dir: " + dir + ", wait: 2m}\n"
+		more := "poll_interval: 500ms\nclusters: {dir: " + dir + ", wait: 2m}\n" + strings.Join(config, "")
 		r, err := rig.New(c, bin, more)
 		must.OK(t, err)
 		t.Cleanup(func() { os.RemoveAll(r.Dir) })
