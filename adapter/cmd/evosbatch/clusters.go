@@ -46,6 +46,7 @@ func sites(ctx context.Context, own config.Config, names []string) ([]submit.Sit
 		status := word(ctx, c.API)
 		all = append(all, submit.Site{
 			Name:       c.Name,
+			Own:        c.Own,
 			Cluster:    c.Slurm,
 			Defaults:   request.Request{ExpandLimit: c.Site.ExpandLimit, Drive: c.Site.Drive},
 			Partitions: c.Site.Partitions,

@@ -127,7 +127,7 @@ func printTasks(out io.Writer, m bag.Summary, t display.Terminal) error {
 		fmt.Fprintf(&b, "up to %d run at once; about %s left\n", m.Slots, short(*m.LeftSeconds))
 	}
 	if m.Late > 0 {
-		fmt.Fprintf(&b, "%d runs ended late, after their tasks had been leased again: they do not count\n", m.Late)
+		fmt.Fprintf(&b, "runs that ended late, after their tasks had been leased again, and do not count: %d\n", m.Late)
 	}
 	if m.Collected != "" {
 		fmt.Fprintf(&b, "the command that collects: %s\n", m.Collected)

@@ -128,10 +128,10 @@ func Create(dir string, l List, collect []string) error {
 	case len(all) > 0:
 		return fmt.Errorf("%s has a bag of one job: use another folder (--bag=DIR)", dir)
 	}
-	for _, name := range []string{outFolder, sharesFolder, signsFolder} {
-		if err := create(dir, l, others); err != nil {
-			return err
-		}
+	if err := create(dir, l, others); err != nil {
+		return err
+	}
+	for _, name := range []string{sharesFolder, signsFolder} {
 		if err := os.MkdirAll(filepath.Join(dir, name), 0o777); err != nil { //nolint:gosec // the user's umask decides
 			return err
 		}

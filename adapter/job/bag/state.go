@@ -183,6 +183,9 @@ func (s *State) saw(at int64) {
 
 // takeOver makes tasks wait whose leader has ended, for the next one.
 func (s *State) takeOver(next Lease) {
+	for range s.leases {
+		s.tally(Lost)
+	}
 	s.lease, s.left = next, false
 	for i := range s.leases {
 		s.tasks[i].phase = waiting

@@ -27,6 +27,7 @@ import (
 // Command.
 type Site struct {
 	Name       string
+	Own        bool // this machine belongs to it
 	Cluster    Cluster
 	Defaults   request.Request
 	Partitions []string
@@ -40,6 +41,15 @@ type Site struct {
 	// Place asks the cluster's sidecar where the job would run, for Wait at most.
 	Place func(ctx context.Context, q api.PlacementQuery) (api.Placement, error)
 	Wait  time.Duration
+}
+
+// environ returns the environment for a submission to the cluster. Variables that configure commands here
+// would have a job elsewhere ask this cluster's sidecar.
+func (s Site) environ(all []string) []string {
+	if s.Own {
+		return all
+	}
+	return slices.DeleteFunc(slices.Clone(all), func(entry string) bool { return strings.HasPrefix(entry, "EVOSLURM_") })
 }
 
 // bid holds the answer of a cluster.
@@ -231,7 +241,7 @@ func (c *Command) sendToFirst(ctx context.Context, program sbatch, bids, order [
 		}
 		var said bytes.Buffer
 		one := program
-		one.environ, one.stderr = withVariables(c.Environ, b.job.variables()), io.MultiWriter(program.stderr, &said)
+		one.environ, one.stderr = withVariables(b.site.environ(c.Environ), b.job.variables()), io.MultiWriter(program.stderr, &said)
 		status, err := sender{sbatch: one, site: b.here}.send(ctx, b.job)
 		away := slices.ContainsFunc(unreached, func(text []byte) bool { return bytes.Contains(said.Bytes(), text) })
 		if status == 0 && err == nil || !away || i == len(order)-1 {

@@ -129,6 +129,9 @@ func (k *campaign) open(dry bool) (err error) {
 	if k.dir, err = filepath.Abs(k.dir); err != nil || dry {
 		return err
 	}
+	if strings.Contains(k.dir, "%") {
+		return fmt.Errorf("--bag=%s: a folder without %% in its name is needed", k.dir)
+	}
 	if err := bag.Create(k.dir, k.bag.tasks, k.bag.collect); err != nil {
 		return fmt.Errorf("--bag: %w", err)
 	}
@@ -232,7 +235,7 @@ func (k *campaign) submit(ctx context.Context, m *member, dry bool) error {
 		return m.err
 	}
 	one := k.sbatch
-	one.environ = withVariables(one.environ, m.job.variables())
+	one.environ = withVariables(m.site.environ(one.environ), m.job.variables())
 	if dry {
 		return sender{sbatch: one, site: m.here}.dryRun(m.job)
 	}
@@ -283,6 +286,7 @@ func (k *campaign) watch(ctx context.Context) (int, error) {
 		defer k.Progress(bag.Summary{})
 	}
 	for {
+		begun := time.Now()
 		state, err := bag.Read(k.dir)
 		if err != nil {
 			return 0, err
@@ -294,6 +298,7 @@ func (k *campaign) watch(ctx context.Context) (int, error) {
 		if s.Waiting+s.Running == 0 && (s.Collected == "" || s.Collected == "done" || s.Collected == "failed") {
 			return k.ended(s), nil
 		}
+		took := time.Since(begun)
 		for _, m := range k.members {
 			k.tend(ctx, m, s)
 		}
@@ -301,7 +306,7 @@ func (k *campaign) watch(ctx context.Context) (int, error) {
 		case <-ctx.Done():
 			fmt.Fprintf(k.Stderr, "evosbatch: the jobs go on: the same command with --bag=%s waits for them again\n", k.dir)
 			return interrupted, nil
-		case <-time.After(campaignLook):
+		case <-time.After(max(campaignLook, 20*took)): // large campaigns are read less often
 		}
 	}
 }
@@ -331,40 +336,22 @@ func (k *campaign) tend(ctx context.Context, m *member, s bag.Summary) {
 	if done > m.done {
 		m.failures, m.done = 0, done
 	}
+	was := m.why
 	if m.id == 0 {
-		k.again(ctx, m)
-		return
+		m.leftOut(k.submit(ctx, m, false))
+	} else {
+		over, err := m.isOver(ctx)
+		if err == nil && over {
+			err = fmt.Errorf("job %d has ended before the campaign", m.id)
+			m.id = 0
+		}
+		m.leftOut(err)
 	}
-	over, err := m.isOver(ctx)
-	if err == nil && over {
-		err = fmt.Errorf("job %d has ended before the campaign", m.id)
-		m.id = 0
-	}
-	k.note(m, err)
-}
-
-// again submits the job of a cluster that was left out.
-func (k *campaign) again(ctx context.Context, m *member) {
-	was := m.why
-	k.enter(ctx, m, false)
-	if m.why == "" {
+	switch {
+	case m.why == was:
+	case m.why == "":
 		fmt.Fprintf(k.Stderr, "evosbatch: cluster %s takes part again: job %d\n", m.site.Name, m.id)
-		return
-	}
-	k.sayOut(m, was)
-}
-
-// note leaves the cluster out because of an error, and names it.
-func (k *campaign) note(m *member, err error) {
-	was := m.why
-	if m.leftOut(err); err != nil {
-		k.sayOut(m, was)
-	}
-}
-
-// sayOut names a cluster that is left out, and why, if that is another reason than before.
-func (k *campaign) sayOut(m *member, was string) {
-	if m.why != was {
+	default:
 		fmt.Fprintf(k.Stderr, "evosbatch: cluster %s is left out for %v: %s\n", m.site.Name, outFor(m.failures), legible.Printable(m.why, false))
 	}
 }

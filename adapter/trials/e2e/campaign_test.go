@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/evoslurm/evoslurm/adapter/job/bag"
-	"github.com/evoslurm/evoslurm/adapter/trials/rig"
 	"github.com/evoslurm/evoslurm/slurmctl/slurmtest"
 	"github.com/evoslurm/evoslurm/slurmctl/slurmtest/must"
 )
@@ -22,14 +21,7 @@ const campaignTasks = 2000
 func TestCampaign(t *testing.T) {
 	t.Parallel()
 	all := newClusters(t, map[string]int{"a": 2, "b": 2, "c": 1}, "best_effort: {enabled: true}\n")
-	stops := map[string]func(){}
-	for name, r := range all {
-		stops[name] = r.StartIn(t, rig.Account{})
-	}
-	s := &site{Rig: all["a"], t: t}
-	for _, r := range all {
-		s.eventually("the sidecar is there", func() bool { _, _, err := r.As(0, "evosqueue"); return err == nil })
-	}
+	s, stops := all.started(t)
 	s.refusesCampaigns(all["c"].Cluster)
 
 	waits := s.campaign()
@@ -57,8 +49,11 @@ func TestCampaign(t *testing.T) {
 	if end.err != nil || m.Done != campaignTasks || m.Failed+m.Running+m.Waiting != 0 || m.Collected != "done" {
 		t.Errorf("%v: %+v", end.err, m)
 	}
-	if by["b"].Done != dead["b"].Done || by["a"].Done+by["b"].Done+by["c"].Done != campaignTasks {
+	if by["b"].Done != dead["b"].Done || by["b"].Lost == 0 || by["a"].Done+by["b"].Done+by["c"].Done != campaignTasks {
 		t.Errorf("by clusters: %+v, and when b died %+v", by, dead)
+	}
+	if !strings.Contains(end.errs, "cluster b is left out for 1m0s: ") {
+		t.Errorf("the dead cluster is not named:\n%s", end.errs)
 	}
 	s.allPrinted()
 }

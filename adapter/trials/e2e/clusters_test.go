@@ -30,7 +30,9 @@ func newClusters(t *testing.T, sizes map[string]int, config ...string) clusters 
 	must.OK(t, os.Chmod(dir, 0o755))
 	var first *slurmtest.Cluster
 	for _, name := range slices.Sorted(maps.Keys(sizes)) {
-		c := slurmtest.Start(t, slurmtest.Options{Name: name, Nodes: sizes[name], Accounting: first == nil, Beside: first, PermitJobExpansion: true, ExtraConf: "AccountingStorageEnforce=associations"})
+		configured := "#!/bin/sh\necho export EVOSLURM_CONFIG=" + dir + "/" + name + ".yaml\n" // in /etc, if the nodes were machines
+		must.OK(t, os.WriteFile(dir+"/"+name+".sh", []byte(configured), 0o755))
+		c := slurmtest.Start(t, slurmtest.Options{Name: name, Nodes: sizes[name], Accounting: first == nil, Beside: first, PermitJobExpansion: true, ExtraConf: "AccountingStorageEnforce=associations\nTaskProlog=" + dir + "/" + name + ".sh"})
 		if first == nil {
 			first = c
 		}
@@ -44,19 +46,26 @@ func newClusters(t *testing.T, sizes map[string]int, config ...string) clusters 
 	return all
 }
 
+// started starts the sidecars, and returns the site of cluster a, and what stops each sidecar.
+func (c clusters) started(t *testing.T) (*site, map[string]func()) {
+	t.Helper()
+	stops := map[string]func(){}
+	for name, r := range c {
+		stops[name] = r.StartIn(t, rig.Account{})
+	}
+	s := &site{Rig: c["a"], t: t}
+	for _, r := range c {
+		s.eventually("the sidecar is there", func() bool { _, _, err := r.As(0, "evosqueue"); return err == nil })
+	}
+	return s, stops
+}
+
 // TestClusters: jobs go to the cluster that completes them first, and none is lost or there twice while a sidecar and a slurmctld
 // are killed. The commands show all clusters.
 func TestClusters(t *testing.T) {
 	t.Parallel()
 	all := newClusters(t, map[string]int{"a": 2, "b": 4, "c": 1})
-	stops := map[string]func(){}
-	for name, r := range all {
-		stops[name] = r.StartIn(t, rig.Account{})
-	}
-	s := &site{Rig: all["a"], t: t}
-	for _, r := range all {
-		s.eventually("the sidecar is there", func() bool { _, _, err := r.As(0, "evosqueue"); return err == nil })
-	}
+	s, stops := all.started(t)
 	s.chooses()
 
 	// Many at once, while a sidecar and a slurmctld are killed.
