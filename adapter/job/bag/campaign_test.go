@@ -138,6 +138,8 @@ func TestLate(t *testing.T) {
 	eventually(t, "b has leased them, too", func() bool { return len(prompt.has()) == 3 })
 	var orders []order
 	orders = append(orders, slow.orders...)
+	prompt.works(all[1].Leader, over{Seconds: 2})
+	eventually(t, "b's ends are written", func() bool { return stands(t, dir).Done == 3 })
 	for _, o := range orders { // it goes on
 		write(t, all[0].outputs(o.ID)[0]+"."+o.Run, "late")
 	}
@@ -146,7 +148,6 @@ func TestLate(t *testing.T) {
 	}
 	all[0].quit = make(chan struct{})
 	all[0].flush()
-	prompt.works(all[1].Leader, over{Seconds: 2})
 	prompt.Leave()
 	if m, err := all[1].Close(); err != nil || m.Done != 3 || m.Late != 3 || len(m.Clusters) != 2 || m.Clusters[0].Done != 0 || m.Clusters[1].Done != 3 {
 		t.Errorf("%+v, %v", m, err)

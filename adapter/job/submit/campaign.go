@@ -24,7 +24,8 @@ import (
 )
 
 const (
-	campaignLook = 5 * time.Second  // between two looks at how a campaign stands
+	campaignLook = 5 * time.Second // between two looks at how a campaign stands
+	mostLook     = time.Minute
 	memberLook   = 30 * time.Second // between two looks at a cluster's job
 	shortestOut  = time.Minute      // for which a cluster is left out
 	longestOut   = time.Hour
@@ -51,7 +52,8 @@ type member struct {
 	failures int            // one after the other
 	again    time.Time      // when it is tried again
 	looked   time.Time
-	done     int // tasks that the cluster had done when its job was submitted
+	ended    bool // its job had, when it was looked at last
+	done     int  // tasks that the cluster had done when its job was submitted
 }
 
 var errCollect = errors.New("--collect is for a campaign: give --best-effort and --clusters=NAME,NAME|all, too")
@@ -306,7 +308,7 @@ func (k *campaign) watch(ctx context.Context) (int, error) {
 		case <-ctx.Done():
 			fmt.Fprintf(k.Stderr, "evosbatch: the jobs go on: the same command with --bag=%s waits for them again\n", k.dir)
 			return interrupted, nil
-		case <-time.After(max(campaignLook, 20*took)): // large campaigns are read less often
+		case <-time.After(min(max(campaignLook, 5*took), mostLook)): // large campaigns are read less often
 		}
 	}
 }
@@ -342,9 +344,14 @@ func (k *campaign) tend(ctx context.Context, m *member, s bag.Summary) {
 	} else {
 		over, err := m.isOver(ctx)
 		if err == nil && over {
+			if !m.ended { // with the campaign, perhaps: the next look tells
+				m.ended, m.looked = true, time.Time{}
+				return
+			}
 			err = fmt.Errorf("job %d has ended before the campaign", m.id)
 			m.id = 0
 		}
+		m.ended = false
 		m.leftOut(err)
 	}
 	switch {

@@ -1,6 +1,7 @@
 package e2e_test
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"regexp"
@@ -39,10 +40,7 @@ func TestCampaign(t *testing.T) {
 		t.Fatalf("only %d tasks are left: the bag is too small for this", left)
 	}
 	t.Logf("b dies: %+v", dead)
-	shown, errs, err := s.As(0, "evosctl", "tasks", "bag")
-	if err != nil || !regexp.MustCompile(`(?m)^CLUSTER +JOB +SLOTS +RUNNING +DONE +FAILED +LOST +NOTE\na +\d+ +\d+ `).MatchString(shown) {
-		t.Errorf("evosctl tasks: %v %s\n%s", err, errs, shown)
-	}
+	s.showsClusters()
 	end := <-waits
 	m, by := s.stands(), s.byClusters()
 	t.Logf("%+v\n%s%s", m, end.out, end.errs)
@@ -58,6 +56,14 @@ func TestCampaign(t *testing.T) {
 	s.allPrinted()
 }
 
+// showsClusters sees that evosctl tasks has a line for each cluster.
+func (s *site) showsClusters() {
+	shown, errs, err := s.As(0, "evosctl", "tasks", "bag")
+	if err != nil || !regexp.MustCompile(`(?m)^CLUSTER +JOB +SLOTS +RUNNING +DONE +FAILED +LOST +NOTE\na +\d+ +\d+ `).MatchString(shown) {
+		s.t.Errorf("evosctl tasks: %v %s\n%s", err, errs, shown)
+	}
+}
+
 // ended is how a command has ended.
 type ended struct {
 	out, errs string
@@ -68,9 +74,14 @@ type ended struct {
 func (s *site) campaign() <-chan ended {
 	waits := make(chan ended, 1)
 	go func() {
-		out, errs, err := s.As(0, "evosbatch", "-M", "all", "--wait", "--best-effort", "--nodes=1-2", "--time=20", "--drive=companion", "--ntasks-per-node=4", "--bag=bag",
+		ctx, cancel := context.WithTimeout(context.Background(), 2*patience)
+		defer cancel()
+		cmd := s.Cluster.Command(ctx, s.Cluster.Users()[0], bin+"/evosbatch", "-M", "all", "--wait", "--best-effort", "--nodes=1-2", "--time=20", "--drive=companion", "--ntasks-per-node=4", "--bag=bag",
 			fmt.Sprintf("--tasks=1-%d", campaignTasks), "--collect=sh -c 'ls $0/out | wc -l' {dir}", "--", "sh", "-c", "sleep 0.1; echo task $0", "{}")
-		waits <- ended{out, errs, err}
+		var out, errs strings.Builder
+		cmd.Env, cmd.Dir, cmd.Stdout, cmd.Stderr = append(cmd.Env, s.Env()...), s.Dir+"/out", &out, &errs
+		err := cmd.Run()
+		waits <- ended{out.String(), errs.String(), err}
 	}()
 	return waits
 }
