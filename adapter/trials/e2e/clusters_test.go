@@ -21,7 +21,7 @@ var placedOn = regexp.MustCompile(`(?m)^Submitted batch job (\d+) on cluster (\w
 // clusters are three clusters of a site, each with its sidecar. The commands know all of them.
 type clusters map[string]*rig.Rig
 
-func newClusters(t *testing.T, sizes map[string]int) clusters {
+func newClusters(t *testing.T, sizes map[string]int, config ...string) clusters {
 	t.Helper()
 	all := clusters{}
 	dir, err := os.MkdirTemp("", "evoslurm-clusters-") // which users reach
@@ -32,11 +32,13 @@ func newClusters(t *testing.T, sizes map[string]int) clusters {
 	must.OK(t, os.WriteFile(dir+"/fetch", []byte("#!/bin/sh\necho \"$EVO_STAGE_FROM $* as $(id -u)\"\n"), 0o755))
 	var first *slurmtest.Cluster
 	for _, name := range slices.Sorted(maps.Keys(sizes)) {
-		c := slurmtest.Start(t, slurmtest.Options{Name: name, Nodes: sizes[name], Accounting: first == nil, Beside: first, PermitJobExpansion: true})
+		configured := "#!/bin/sh\necho export EVOSLURM_CONFIG=" + dir + "/" + name + ".yaml\n" // in /etc, if the nodes were machines
+		must.OK(t, os.WriteFile(dir+"/"+name+".sh", []byte(configured), 0o755))
+		c := slurmtest.Start(t, slurmtest.Options{Name: name, Nodes: sizes[name], Accounting: first == nil, Beside: first, PermitJobExpansion: true, ExtraConf: "AccountingStorageEnforce=associations\nTaskProlog=" + dir + "/" + name + ".sh"})
 		if first == nil {
 			first = c
 		}
-		more := "poll_interval: 500ms\nclusters: {dir: " + dir + ", wait: 2m, replicas: " + dir + "/replicas, bandwidths: [\"a b 500\", \"* * 1000\"], stage_in: " + dir + "/fetch}\n"
+		more := "poll_interval: 500ms\nclusters: {dir: " + dir + ", wait: 2m, replicas: " + dir + "/replicas, bandwidths: [\"a b 500\", \"* * 1000\"], stage_in: " + dir + "/fetch}\n" + strings.Join(config, "")
 		r, err := rig.New(c, bin, more)
 		must.OK(t, err)
 		t.Cleanup(func() { os.RemoveAll(r.Dir) })
@@ -46,19 +48,26 @@ func newClusters(t *testing.T, sizes map[string]int) clusters {
 	return all
 }
 
+// started starts the sidecars, and returns the site of cluster a, and what stops each sidecar.
+func (c clusters) started(t *testing.T) (*site, map[string]func()) {
+	t.Helper()
+	stops := map[string]func(){}
+	for name, r := range c {
+		stops[name] = r.StartIn(t, rig.Account{})
+	}
+	s := &site{Rig: c["a"], t: t}
+	for _, r := range c {
+		s.eventually("the sidecar is there", func() bool { _, _, err := r.As(0, "evosqueue"); return err == nil })
+	}
+	return s, stops
+}
+
 // TestClusters: jobs go to the cluster that completes them first, and none is lost or there twice while a sidecar and a slurmctld
 // are killed. The commands show all clusters.
 func TestClusters(t *testing.T) {
 	t.Parallel()
 	all := newClusters(t, map[string]int{"a": 2, "b": 4, "c": 1})
-	stops := map[string]func(){}
-	for name, r := range all {
-		stops[name] = r.StartIn(t, rig.Account{})
-	}
-	s := &site{Rig: all["a"], t: t}
-	for _, r := range all {
-		s.eventually("the sidecar is there", func() bool { _, _, err := r.As(0, "evosqueue"); return err == nil })
-	}
+	s, stops := all.started(t)
 	s.chooses()
 	s.stages()
 

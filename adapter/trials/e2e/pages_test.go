@@ -152,7 +152,7 @@ var ofUsers = map[string]string{
 	"evosctl next": "TestEvolvePages", "evosrun …": "TestEvolvePages", "evosrun --follow -- ./worker": "TestFollow", "evosrun --follow -- worker": "TestFollow", "evosrun --follow": "TestFollow",
 	"evosrun --tasks=FILE": "TestBag", "evosrun --tasks": "TestBag", "evosctl tasks": "TestBag", "evosctl tasks --failed": "TestBag",
 	"evosbatch -M all --profile=2@10m,5@30m job.sh": "TestClusters", "evosctl profile 4711": "evosctl's TestScripts", "evosctl env": "evosctl's TestScripts",
-	"evosrun --follow=script … &": "TestFollow", "evosctl accept --until=TIME K": "TestPromise", "evosbatch --on-grow=CMD --on-shrink=CMD": "TestEvolvePages", "evosctl … --json": "TestProtocol", "make examples": "itself", "make try-docs": "itself",
+	"evosrun --follow=script … &": "TestFollow", "evosctl tasks evocampaign-1": "TestCampaign", "evosctl accept --until=TIME K": "TestPromise", "evosbatch --on-grow=CMD --on-shrink=CMD": "TestEvolvePages", "evosctl … --json": "TestProtocol", "make examples": "itself", "make try-docs": "itself",
 }
 
 // TestUsersCommands types every command of the users' pages on a private Slurm; one that is on a page and not known here fails.
