@@ -8,6 +8,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/evoslurm/evoslurm/adapter/trials/rig"
@@ -85,16 +86,18 @@ func TestClusters(t *testing.T) {
 }
 
 // many submits jobs by all policies, four at once, and returns where each went. A third of them go before a sidecar and a slurmctld
-// are away; these are back once a further one went. early says which jobs went until then.
+// are away; these are back once a further one went. early says which jobs were begun until then.
 func (s *site) many(away, back func()) (placed []string, early []bool) {
 	s.t.Helper()
 	policies := []string{"earliest", "worst-fit", "close-to-files", "cluster-min"}
 	placed, early = make([]string, *placedJobs), make([]bool, *placedJobs)
+	var again atomic.Bool
 	went := make(chan int)
 	for worker := range 4 {
 		go func() {
 			for i := worker; i < len(placed); i += 4 {
 				among := []string{"all", "a,b"}[i/4%2] // a question to all waits for the sidecar that is away
+				early[i] = !again.Load()
 				out, errs, err := s.As(i%2, "evosbatch", "-M", among, "--placement="+policies[(i+i/4)%4], "--stage-in=in put", fmt.Sprint("--job-name=many", i), "--output=/dev/null", "--profile=1@1m,2@1m", "--wrap=true")
 				if m := placedOn.FindStringSubmatch(out); err == nil && m != nil {
 					placed[i] = m[2]
@@ -106,13 +109,12 @@ func (s *site) many(away, back func()) (placed []string, early []bool) {
 		}()
 	}
 	for n := range placed {
-		i := <-went
-		early[i] = n <= len(placed)/3+1
-		switch n {
+		switch <-went; n {
 		case len(placed) / 3:
 			away()
 		case len(placed)/3 + 1:
 			back()
+			again.Store(true)
 		}
 	}
 	return placed, early
