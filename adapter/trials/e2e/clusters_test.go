@@ -1,19 +1,22 @@
 package e2e_test
 
 import (
+	"flag"
 	"fmt"
 	"maps"
 	"os"
 	"regexp"
 	"slices"
 	"strings"
-	"sync"
+	"sync/atomic"
 	"testing"
 
 	"github.com/evoslurm/evoslurm/adapter/trials/rig"
 	"github.com/evoslurm/evoslurm/slurmctl/slurmtest"
 	"github.com/evoslurm/evoslurm/slurmctl/slurmtest/must"
 )
+
+var placedJobs = flag.Int("clusters.jobs", 12, "how many jobs TestClusters places by four policies, while a sidecar and a slurmctld are killed")
 
 // placedOn is how sbatch names the cluster of a job.
 var placedOn = regexp.MustCompile(`(?m)^Submitted batch job (\d+) on cluster (\w)$`)
@@ -72,40 +75,58 @@ func TestClusters(t *testing.T) {
 	s.stages()
 
 	// Many at once, while a sidecar and a slurmctld are killed.
-	stops["c"]()
-	must.OK(t, all["b"].Cluster.KillController(t.Context()))
-	placed := s.many()
-	must.OK(t, all["b"].Cluster.StartController(t.Context()))
-	stops["c"] = all["c"].StartIn(t, rig.Account{})
+	placed, early := s.many(func() {
+		stops["c"]()
+		must.OK(t, all["b"].Cluster.KillController(t.Context()))
+	}, func() {
+		must.OK(t, all["b"].Cluster.StartController(t.Context()))
+		stops["c"] = all["c"].StartIn(t, rig.Account{})
+	})
 	s.eventually("all clusters are there again", func() bool { _, _, err := s.As(1, "evosqueue", "-M", "all"); return err == nil })
 	for i, on := range placed {
-		if on != "a" {
-			t.Errorf("many%d is on %q, want a: b is away", i, on)
-		}
-		if found := all.with(t, fmt.Sprint("many", i)); found != on {
+		found := all.with(t, fmt.Sprint("many", i))
+		if found == "" && on == "b" && early[i] { // Slurm saves new jobs some seconds later
+			t.Logf("many%d is lost: slurmctld was killed before it saved the job", i)
+		} else if found != on {
 			t.Errorf("many%d is on clusters %q, want %q", i, found, on)
 		}
 	}
 	s.viewed(stops["b"])
 }
 
-// many submits jobs at once, and returns where each went.
-func (s *site) many() []string {
+// many submits jobs by all policies, four at once, and returns where each went. A third of them go before a sidecar and a slurmctld
+// are away; these are back once a further one went. early says which jobs were begun until then.
+func (s *site) many(away, back func()) (placed []string, early []bool) {
 	s.t.Helper()
-	var wait sync.WaitGroup
-	placed := make([]string, 6)
-	for i := range placed {
-		wait.Go(func() {
-			out, errs, err := s.As(i%2, "evosbatch", "-M", "a,b", fmt.Sprint("--job-name=many", i), "--output=/dev/null", "--profile=1@1m,2@1m", "--wrap=true")
-			if m := placedOn.FindStringSubmatch(out); err == nil && m != nil {
-				placed[i] = m[2]
-			} else {
-				s.t.Errorf("many%d: %v\n%s%s", i, err, out, errs)
+	policies := []string{"earliest", "worst-fit", "close-to-files", "cluster-min"}
+	placed, early = make([]string, *placedJobs), make([]bool, *placedJobs)
+	var again atomic.Bool
+	went := make(chan int)
+	for worker := range 4 {
+		go func() {
+			for i := worker; i < len(placed); i += 4 {
+				among := []string{"all", "a,b"}[i/4%2] // a question to all waits for the sidecar that is away
+				early[i] = !again.Load()
+				out, errs, err := s.As(i%2, "evosbatch", "-M", among, "--placement="+policies[(i+i/4)%4], "--stage-in=in put", fmt.Sprint("--job-name=many", i), "--output=/dev/null", "--profile=1@1m,2@1m", "--wrap=true")
+				if m := placedOn.FindStringSubmatch(out); err == nil && m != nil {
+					placed[i] = m[2]
+				} else {
+					s.t.Errorf("many%d: %v\n%s%s", i, err, out, errs)
+				}
+				went <- i
 			}
-		})
+		}()
 	}
-	wait.Wait()
-	return placed
+	for n := range placed {
+		switch <-went; n {
+		case len(placed) / 3:
+			away()
+		case len(placed)/3 + 1:
+			back()
+			again.Store(true)
+		}
+	}
+	return placed, early
 }
 
 // chooses sees to which cluster a job goes.
