@@ -14,6 +14,8 @@ import (
 	"strconv"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/evoslurm/evoslurm/adapter/internal/wholefile"
 )
 
@@ -234,7 +236,7 @@ func (c *Campaign) show(now time.Time, s sign) error {
 
 // names returns at most so many names in a folder. One that is not there has none.
 func names(dir string, most int) ([]string, error) {
-	f, err := os.Open(dir)
+	f, err := os.OpenFile(dir, os.O_RDONLY|unix.O_DIRECTORY, 0) // a pipe would have the reader wait
 	if errors.Is(err, os.ErrNotExist) {
 		return nil, nil
 	} else if err != nil {

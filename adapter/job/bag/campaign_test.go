@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 // quick has leases expire soon. Leaders that are too slow for it lose theirs, which must not matter.
@@ -289,6 +291,14 @@ func TestCampaignRefuses(t *testing.T) {
 	}
 	defer j.Close()
 	fails("a bag of one job", Create(one, list(3), nil), "has a bag of one job")
+	if err := os.Remove(filepath.Join(dir, signsFolder)); err != nil {
+		t.Fatal(err)
+	}
+	if err := unix.Mkfifo(filepath.Join(dir, signsFolder), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	_, err = Read(dir)
+	fails("a pipe for a folder", err, "not a directory")
 	for _, text := range []string{"", "[]", `{"evocampaign":2}`, `{"evocampaign":1,"size":1,"tasks":5000,"first":1,"step":1}`, `{"evocampaign":1,"size":0,"tasks":5,"first":1,"step":1}`} {
 		write(t, filepath.Join(dir, campaignFile), text)
 		if _, err := Read(dir); err == nil || errors.Is(err, os.ErrNotExist) {

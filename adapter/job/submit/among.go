@@ -55,6 +55,16 @@ func (s Site) environ(all []string) []string {
 	return slices.DeleteFunc(slices.Clone(all), func(entry string) bool { return strings.HasPrefix(entry, "EVOSLURM_") })
 }
 
+// note tells what the user should know of the cluster's sidecar before a submission.
+func (s Site) note(ctx context.Context, to io.Writer) {
+	if s.Note == nil {
+		return
+	}
+	if text := s.Note(ctx); text != "" {
+		fmt.Fprintf(to, "evosbatch: cluster %s: %s\n", s.Name, text)
+	}
+}
+
 // bid holds the answer of a cluster.
 type bid struct {
 	site  Site
@@ -285,11 +295,7 @@ func (c *Command) sendToFirst(ctx context.Context, program sbatch, bids, order [
 	for i, b := range order {
 		giveBack(ctx, bids, b)
 		bids = slices.DeleteFunc(slices.Clone(bids), func(other *bid) bool { return other != b && !slices.Contains(order[i:], other) })
-		if b.site.Note != nil {
-			if text := b.site.Note(ctx); text != "" {
-				fmt.Fprintf(c.Stderr, "evosbatch: cluster %s: %s\n", b.site.Name, text)
-			}
-		}
+		b.site.note(ctx, c.Stderr)
 		var said bytes.Buffer
 		one := program
 		one.environ, one.stderr = withVariables(b.site.environ(c.Environ), b.job.variables()), io.MultiWriter(program.stderr, &said)

@@ -222,6 +222,7 @@ func (k *campaign) submit(ctx context.Context, m *member, dry bool) error {
 	if dry {
 		return sender{sbatch: one, site: m.here}.dryRun(m.job)
 	}
+	m.site.note(ctx, k.Stderr)
 	var out, errs bytes.Buffer
 	one.stdout, one.stderr = io.MultiWriter(k.Stdout, &out), &errs
 	status, err := sender{sbatch: one, site: m.here}.send(ctx, m.job)
