@@ -23,6 +23,9 @@ func carryOffer(c *state.Core, s *state.Snapshot, j *state.Job, now time.Time) b
 		return false
 	case o.State == refit.OfferAccepted:
 		return carryAccepted(c, s, j, o)
+	case j.State == row.Running && isGone(j, o):
+		refit.CloseOffer(c, j, refit.OfferWithdrawn, "the job has these nodes no more")
+		return false
 	case j.State == row.Waiting && !o.Mandatory:
 		refit.CloseOffer(c, j, refit.OfferWithdrawn, "the step has ended")
 		return false
@@ -34,7 +37,16 @@ func carryOffer(c *state.Core, s *state.Snapshot, j *state.Job, now time.Time) b
 	case !o.Mandatory && c.DueSecond(now.Unix(), o.Deadline):
 		refit.CloseOffer(c, j, refit.OfferUnanswered, "no answer")
 		return false
-	case o.Mandatory && c.DueSecond(now.Unix(), o.Deadline):
+	case o.Mandatory:
+		return carryDemand(c, s, j, o, now)
+	}
+	return false
+}
+
+// carryDemand does what carryOffer does, for an open demand.
+func carryDemand(c *state.Core, s *state.Snapshot, j *state.Job, o *refit.Offer, now time.Time) bool {
+	switch {
+	case c.DueSecond(now.Unix(), o.Deadline):
 		one := *o
 		one.State, one.Accepted, one.Enforced = refit.OfferAccepted, one.Nodes, true
 		one.Note = cmp.Or(one.Note, "no answer")
@@ -42,7 +54,7 @@ func carryOffer(c *state.Core, s *state.Snapshot, j *state.Job, now time.Time) b
 		c.LogJob(j).WithField("nodes", slurmctl.CompressNodes(one.Wanted())).Warn("taking nodes that were demanded back: " + one.Note)
 		refit.ChangeOffer(c, j, one)
 		return carryOffer(c, s, j, now)
-	case o.Mandatory && !o.Warned && (o.Note != "" || c.DueSecond(now.Unix(), (o.Made+o.Deadline+1)/2)):
+	case !o.Warned && (o.Note != "" || c.DueSecond(now.Unix(), (o.Made+o.Deadline+1)/2)):
 		if !warn(c, j) {
 			return false
 		}
@@ -52,6 +64,12 @@ func carryOffer(c *state.Core, s *state.Snapshot, j *state.Job, now time.Time) b
 		return true
 	}
 	return false
+}
+
+// isGone reports whether a job has none of the nodes any more that it is to give back, for example because Slurm preempted a
+// companion.
+func isGone(j *state.Job, o *refit.Offer) bool {
+	return !o.Grows() && len(msg.Common(o.Wanted(), j.Nodes())) == 0
 }
 
 // carryAccepted does what carryOffer does, for an accepted offer.

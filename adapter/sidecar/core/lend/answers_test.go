@@ -41,6 +41,7 @@ func TestAnswers(t *testing.T) {
 		"fewer than is demanded":         {refit.Offer{Kind: "shrink", Mandatory: true, Nodes: 2, List: demand.List}, nil, 1, "reply: cannot give only 1 nodes back: the demand is for 2"},
 		"a part of a companion":          {ask, companion, 1, "reply: to give 1 nodes back: jobs cannot be resized here, and companions go as a whole"},
 		"the whole companion":            {ask, companion, 2, ""},
+		"nodes that it has lost, too":    {refit.Offer{Kind: "shrink", Mandatory: true, Nodes: 3, List: statetest.Nodes("n[2-4]")}, func(b *statetest.Bench, j *state.Job) { b.Has(j, "n1") }, 3, ""},
 		"to an offer that was withdrawn": {grow, func(b *statetest.Bench, j *state.Job) { refit.CloseOffer(b.Core, j, refit.OfferWithdrawn, "why") }, 3, "reply: offer 1800000000: it is over: why"},
 		"to an offer that nobody answered": {grow, func(b *statetest.Bench, j *state.Job) {
 			refit.CloseOffer(b.Core, j, refit.OfferUnanswered, "no answer")

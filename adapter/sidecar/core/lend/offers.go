@@ -261,7 +261,7 @@ func promised(c *state.Core, j *state.Job, o *refit.Offer, until time.Time) (int
 func acceptable(c *state.Core, j *state.Job, o *refit.Offer, nodes int) error {
 	size := len(j.Nodes()) + nodes
 	if !o.Grows() {
-		size = len(j.Nodes()) - nodes
+		size = len(msg.Without(j.Nodes(), o.List[:min(max(nodes, 0), len(o.List))])) // it may have lost some
 	}
 	switch {
 	case nodes < 0:
