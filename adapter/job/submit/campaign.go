@@ -101,6 +101,11 @@ func (c *Command) campaign(ctx context.Context, program sbatch, src sources, b b
 	if err := k.open(dry); err != nil {
 		return 0, err
 	}
+	if state, err := bag.Read(k.dir); err == nil && !dry { // it may be there already
+		if s := state.Summary(time.Now()); isOver(s) {
+			return k.ended(s), nil
+		}
+	}
 	taken := 0
 	for _, m := range k.members {
 		if k.enter(ctx, m, dry); m.why == "" {
@@ -298,7 +303,7 @@ func (k *campaign) watch(ctx context.Context) (int, error) {
 		if k.Progress != nil {
 			k.Progress(s)
 		}
-		if s.Waiting+s.Running == 0 && (s.Collected == "" || s.Collected == "done" || s.Collected == "failed") {
+		if isOver(s) {
 			return k.ended(s), nil
 		}
 		took := time.Since(begun)
@@ -312,6 +317,11 @@ func (k *campaign) watch(ctx context.Context) (int, error) {
 		case <-time.After(min(max(campaignLook, 5*took), mostLook)): // large campaigns are read less often
 		}
 	}
+}
+
+// isOver reports whether nothing is left to do.
+func isOver(s bag.Summary) bool {
+	return s.Waiting+s.Running == 0 && (s.Collected == "" || s.Collected == "done" || s.Collected == "failed")
 }
 
 // ended reports how the campaign has ended, and returns the exit status.

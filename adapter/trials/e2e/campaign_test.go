@@ -120,13 +120,11 @@ func (s *site) allPrinted() {
 func (s *site) refusesCampaigns(c *slurmtest.Cluster) {
 	t := s.t
 	t.Helper()
-	submit := func(user int, clusters string, more ...string) (out, errs string, err error) {
-		return s.As(user, "evosbatch", append(append([]string{"-M", clusters, "--best-effort", "--time=5", "--drive=companion", "--ntasks-per-node=2"}, more...), "--", "sh", "-c", "echo $0", "{}")...)
-	}
-	if _, errs, err := submit(1, "a,nowhere", "--tasks=1-6"); err == nil || !strings.Contains(errs, `no cluster "nowhere" is known here`) {
+	submit := s.smallCampaign
+	if _, errs, err := submit("a,nowhere", "--tasks=1-6"); err == nil || !strings.Contains(errs, `no cluster "nowhere" is known here`) {
 		t.Errorf("an unknown cluster: %v\n%s", err, errs)
 	}
-	if out, _, err := submit(1, "a,a,c,a", "--tasks=1-6", "--dry-run"); err != nil || strings.Count(out, "--clusters=a") != 1 || strings.Count(out, "--clusters=c") != 1 {
+	if out, _, err := submit("a,a,c,a", "--tasks=1-6", "--dry-run"); err != nil || strings.Count(out, "--clusters=a") != 1 || strings.Count(out, "--clusters=c") != 1 {
 		t.Errorf("a cluster that is named twice: %v\n%s", err, out)
 	}
 	if _, errs, err := s.As(1, "evosbatch", "--best-effort", "--time=5", "--tasks=1-6", "--collect=true", "true"); err == nil || !strings.Contains(errs, "--collect is for a campaign") {
@@ -134,8 +132,27 @@ func (s *site) refusesCampaigns(c *slurmtest.Cluster) {
 	}
 	_, err := c.Run(t.Context(), slurmtest.Root, "sacctmgr", "-i", "delete", "user", c.Users()[1].Name, "where", "cluster=c")
 	must.OK(t, err)
-	out, errs, err := submit(1, "a,c", "--tasks=1-6", "--wait")
+	out, errs, err := submit("a,c", "--tasks=1-6", "--bag=six", "--wait")
 	if err != nil || !regexp.MustCompile(`(?m)^c +- +left out: .*account`).MatchString(errs) || !strings.Contains(errs, "evosbatch: 6 of 6 tasks done") {
 		t.Errorf("a user that one cluster does not know: %v\n%s%s", err, out, errs)
+	}
+	s.resumesCampaigns()
+}
+
+// smallCampaign submits a campaign of the second user.
+func (s *site) smallCampaign(clusters string, more ...string) (out, errs string, err error) {
+	words := append([]string{"-M", clusters, "--best-effort", "--time=5", "--drive=companion", "--ntasks-per-node=2"}, more...)
+	return s.As(1, "evosbatch", append(words, "--", "sh", "-c", "echo $0", "{}")...)
+}
+
+// resumesCampaigns sees what becomes of a campaign that is submitted again.
+func (s *site) resumesCampaigns() {
+	t := s.t
+	t.Helper()
+	if out, errs, err := s.smallCampaign("c,a", "--tasks=1-6", "--bag=six"); err != nil || out != "" || !strings.Contains(errs, "evosbatch: 6 of 6 tasks done") {
+		t.Errorf("a campaign that is over: %v\n%s%s", err, out, errs)
+	}
+	if _, errs, err := s.smallCampaign("a,c", "--tasks=1-7", "--bag=six"); err == nil || !strings.Contains(errs, "has 6 other tasks") {
+		t.Errorf("other tasks: %v\n%s", err, errs)
 	}
 }
