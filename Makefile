@@ -20,7 +20,7 @@ LONGEST     := ./adapter/trials/e2e ./adapter/sidecar/controller ./adapter/trial
 # What these test has one goroutine, or several that share nothing. The race detector finds nothing there and takes seven
 # times as long, so make test uses it for some storms only, which run at once.
 SERIAL      := ./planner/... ./adapter/job/measured ./plugins/builtin ./adapter/cmd/evosim ./adapter/internal/english ./adapter/lab/...
-ATONCE      := -run '^(TestStorms|TestTwoHosts)$$' ./adapter/lab/simulate -args -storm.seeds 4 -two.seeds 2
+ATONCE      := -run '^(TestStorms|TestTwoHosts|TestTwoClusters)$$' ./adapter/lab/simulate -args -storm.seeds 4 -two.seeds 2 -clusters.seeds 2
 RACE        ?= -race
 TESTFLAGS   ?= $(RACE) -p 4 -timeout 70m
 # What tells of a failure in go test's output: the logs of daemons that follow it can be thousands of lines.
@@ -148,7 +148,7 @@ planned: deps ## measure how close to their planned starts stock jobs start, bes
 	go test -tags planned -run '^TestPlanned$$' -v -count=1 -timeout 60m ./adapter/trials/planned -args -planned.for=5m $(PLANNEDFLAGS)
 
 .PHONY: science
-science: ## run an AMR code on a full cluster in four ways: planned, on demand, rigid at peak, a job per step; a figure and a page in bin/science (half an hour; SCIENCEFLAGS=-science.seeds=1,2,3)
+science: ## run an AMR code on a full cluster in four ways: planned, on demand, rigid at peak, a job per step, over two streams of other jobs; figures, a page, and tables in bin/science (half an hour; SCIENCEFLAGS=-science.seeds=1,2,3)
 	@.ci/deps science
 	nice go test -tags science -run '^TestScience$$' -v -count=1 -timeout 300m ./adapter/trials/science -args -science.out='$(CURDIR)/bin/science' $(SCIENCEFLAGS)
 

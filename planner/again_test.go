@@ -262,3 +262,16 @@ func TestPlanAgainDrifts(t *testing.T) {
 		}
 	}
 }
+
+// TestPlanAgainGathers checks that a plan that is not kept drifts if jobs were moved to start on blocks.
+func TestPlanAgainGathers(t *testing.T) {
+	for _, wants := range []int{2, 3} { // three fit on one block only once others have left it
+		p := Pool{Nodes: 12, Switches: inBlocksOf(4, []int{1, 2, 4}, 0, 4, 4, 4), Licenses: []License{{Total: 1}},
+			Busy: slices.Concat(down(0, 1, 4, 5), busyFor(50, 8, 9)),
+			Jobs: []PoolJob{{Driver: -1, Licenses: []LicenseNeed{{Count: 1}}, Job: Job{ID: "a", Profile: Profile{{Duration: 10, Nodes: wants}}}}}}
+		_, last, err := p.PlanAgain(mustStrategy(t, "noX"), 1000, nil)
+		if got := last != nil && last.Until() == 1000; got != (wants == 3) || err != nil {
+			t.Errorf("%d nodes: drifts: %v (%v)", wants, got, err)
+		}
+	}
+}

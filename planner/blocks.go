@@ -8,7 +8,8 @@ import (
 
 // Blocks describes topology/block, where the leaves are base blocks, by index. Slurm joins neighbours to larger blocks.
 // It starts a job only within one block that is large enough for a job of its size, and there on no more blocks of the
-// next smaller kind than its nodes fill.
+// next smaller kind than its nodes fill. From 26.05 on, Slurm searches again without a node if it finds none, but never among
+// fewer nodes than the job needs: so the nodes of a hold count as before.
 type Blocks struct {
 	Count  int   // of base blocks; nodes on other leaves are outside of all blocks
 	Size   int   // nodes of a base block that count

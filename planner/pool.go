@@ -83,7 +83,7 @@ func (p Pool) Plan(s Strategy) ([]Planned, error) {
 	return planned, err
 }
 
-// planAnew is Plan. It also returns how many rounds it took because of node windows.
+// planAnew is Plan. It also returns how many rounds it took because of node windows, or to start jobs on few switches.
 func (p Pool) planAnew(s Strategy) (planned []Planned, rounds int, err error) {
 	return p.licensed(s, func(p Pool, s Strategy) ([]Planned, int, error) { return p.together(s, Pool.planNear) })
 }

@@ -24,6 +24,7 @@ const (
 const stillScattered = "too many other jobs wait for nodes on few switches: it is planned again"
 
 // together plans a pool by a function, so that jobs start on as few leaf switches as they want, or have waited for that.
+// It returns what planAnew returns.
 func (p Pool) together(s Strategy, plan func(Pool, Strategy) ([]Planned, int, error)) ([]Planned, int, error) {
 	planned, rounds, err := plan(p, s)
 	if err != nil || p.Switches == nil || !p.Switches.valid(p.Nodes) || p.Switches.Blocks == nil && !slices.ContainsFunc(p.Jobs, func(j PoolJob) bool { return j.Leaves > 0 }) {
@@ -38,6 +39,7 @@ func (p Pool) together(s Strategy, plan func(Pool, Strategy) ([]Planned, int, er
 		if planned, _, err = plan(moved, with); err != nil {
 			return nil, rounds, err
 		}
+		rounds++
 	}
 	for j, early := range g.early {
 		if early != Forever && planned[j].Unfit == "" {

@@ -17,6 +17,7 @@ const (
 	firstContact          = 2108
 	firstSortedList       = 2411
 	firstSignalAlone      = 2405
+	firstOneNode          = 2605
 )
 
 // prologContain lists the PrologFlags under which every job has an extern step: Contain and the
@@ -89,6 +90,18 @@ func SortsReservations(cfg Config) bool {
 	release, err := parseRelease(cfg.Version)
 	return err == nil && release >= firstSortedList
 }
+
+// PlacesOneByWeight reports whether Slurm gives a job of one node the node of the least weight that suits it, and of equals the
+// first one, whatever the topology: also a node outside of all switches and blocks (source: _get_one_res of job_test.c, from
+// 26.05.0 on; measured: 26.05.5 does, 24.11.5 does not).
+func PlacesOneByWeight(cfg Config) bool {
+	release, err := parseRelease(cfg.Version)
+	return err == nil && release >= firstOneNode
+}
+
+// SearchesAgain reports whether Slurm, where it finds no nodes for a job, looks again without one node after the other
+// (source: common_topo_choose_nodes of common_topo.c, from 26.05.0 on). Before, it leaves out only nodes with few CPUs.
+func SearchesAgain(cfg Config) bool { return PlacesOneByWeight(cfg) }
 
 // SignalsAlone reports whether scancel has slurmctld signal a job without reading the whole queue first (source: from 23.11.6
 // on, with --ctld).

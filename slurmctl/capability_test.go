@@ -59,6 +59,14 @@ func TestSortsReservations(t *testing.T) {
 	}
 }
 
+func TestPlacesOneByWeight(t *testing.T) {
+	for version, want := range map[string]bool{"22.05.8": false, "24.11.5": false, "25.11.7": false, "26.05.0": true, "26.05.5": true, "": false} {
+		if got := PlacesOneByWeight(Config{Version: version}); got != want {
+			t.Errorf("%q: %v", version, got)
+		}
+	}
+}
+
 func TestBesideEpilog(t *testing.T) {
 	for line, want := range map[string]bool{
 		"Epilog = (null)": false, "Epilog = /etc/slurm/epilog": true, "Epilog[0] = /etc/slurm/a\nEpilog[1] = /etc/slurm/b": true, "EpilogSlurmctld = /etc/slurm/c": false, "TaskEpilog = /d": false,

@@ -32,16 +32,20 @@ type PlacementQuery struct {
 
 // Placement is the answer. With Unfit, the cluster can never run the job.
 type Placement struct {
-	Ready   bool      `json:"ready"` // false: the wait was cut short, ask again
-	Cluster string    `json:"cluster"`
-	Start   time.Time `json:"start,omitzero"`
-	End     time.Time `json:"end,omitzero"`
-	Now     time.Time `json:"now,omitzero"`    // when that was planned, by the same clock
-	Waits   string    `json:"waits,omitempty"` // for what, if it does not start at once
-	Unfit   string    `json:"unfit,omitempty"`
-	Nodes   int       `json:"nodes"`          // that suit the job
-	Free    int       `json:"free"`           // of these, idle now
-	Until   time.Time `json:"until,omitzero"` // until when the place is kept
+	Ready   bool   `json:"ready"` // false: the wait was cut short, ask again
+	Cluster string `json:"cluster"`
+	// Partition is the one that was planned in: of the query, or the default one.
+	Partition string    `json:"partition,omitempty"`
+	Start     time.Time `json:"start,omitzero"`
+	End       time.Time `json:"end,omitzero"`
+	Now       time.Time `json:"now,omitzero"`    // when that was planned, by the same clock
+	Waits     string    `json:"waits,omitempty"` // for what, if it does not start at once
+	Unfit     string    `json:"unfit,omitempty"`
+	Nodes     int       `json:"nodes"`          // that suit the job
+	Free      int       `json:"free"`           // of these, idle now
+	Until     time.Time `json:"until,omitzero"` // until when the place is kept
+
+	Most int `json:"-"` // nodes of the job's largest step
 }
 
 // place answers where the caller's job would run. The wait counts as one of the caller's requests.
@@ -53,10 +57,15 @@ func (d *desk) place(ctx context.Context, r request) (any, error) {
 	if err := readOne(r, &q); err != nil {
 		return nil, err
 	}
+	sight := d.rights.sight(ctx, r.caller)
+	if hidden := sight.hide(&q); hidden != "" {
+		return Placement{Ready: true, Unfit: hidden}, nil
+	}
 	ctx, cancel := context.WithTimeout(ctx, d.wait)
 	defer cancel()
 	defer context.AfterFunc(d.ending, cancel)()
 	a, err := d.backend.Place(ctx, q)
+	a = sight.placement(a)
 	with := d.rights.discretion(context.WithoutCancel(ctx), r.caller)
 	if with != nil {
 		a.Waits, a.Unfit = with(a.Waits), with(a.Unfit)

@@ -3,6 +3,7 @@ package api
 import (
 	"context"
 	"net/http"
+	"strings"
 	"time"
 )
 
@@ -54,6 +55,35 @@ type PowerStates struct {
 type PowerReserve struct {
 	Partition string `json:"partition"`
 	Nodes     int    `json:"nodes"`
+	Today     []int  `json:"today,omitempty"` // in each hour of the present day, in UTC
+}
+
+// PowerHistory shows what was learnt of jobs that nobody planned, and how many nodes stay awake for them.
+type PowerHistory struct {
+	Mode       string      `json:"mode"`             // off, advise, or act
+	Why        string      `json:"why,omitempty"`    // why nothing is learnt at present
+	Boot       float64     `json:"boot_seconds"`     // length of the periods in which arrivals are counted
+	MaxWait    float64     `json:"max_wait_seconds"` // power.max_wait
+	Reserve    int         `json:"reserve"`          // power.reserve, by partition
+	Ahead      float64     `json:"ahead_seconds"`    // how long before an hour its reserve counts
+	LeastWeeks int         `json:"least_weeks"`      // in which an hour must have been watched; until then, a part of the partition stays awake
+	Hour       int         `json:"hour"`             // the present one of the week, in UTC, from Monday 0:00
+	Partitions []PowerWeek `json:"partitions"`       // those with arrivals, or watched for an hour
+}
+
+// PowerWeek shows what was learnt of a partition.
+type PowerWeek struct {
+	Partition string      `json:"partition"`
+	Nodes     int         `json:"nodes"`
+	Hours     []PowerHour `json:"hours"` // the 168 hours of the week, in UTC, from Monday 0:00
+}
+
+// PowerHour shows what was learnt of an hour of the week.
+type PowerHour struct {
+	Weeks   int `json:"weeks"`   // in which it was watched
+	Periods int `json:"periods"` // with arrivals, the last ones
+	Most    int `json:"most"`    // nodes that jobs took in one of them
+	Reserve int `json:"reserve"` // nodes that stay awake
 }
 
 // PowerNap shows nodes that are off until the same planned use.
@@ -71,7 +101,15 @@ func (d *desk) power(ctx context.Context, r request) (any, error) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, backendTimeout)
 	defer cancel()
+	if strings.HasSuffix(r.URL.Path, "/history") {
+		return d.backend.PowerHistory(ctx)
+	}
 	return d.backend.Power(ctx)
+}
+
+// PowerHistory returns what was learnt of jobs that nobody planned. For operators.
+func (c *Client) PowerHistory(ctx context.Context) (PowerHistory, error) {
+	return callOnce[PowerHistory](ctx, c, http.MethodGet, "/v1/power/history", nil)
 }
 
 // Power returns which idle nodes are off by plan, or would be. For operators.

@@ -42,6 +42,7 @@ func (d *desk) table() []route {
 		{http.MethodGet, "/v1/access", d.access},
 		{http.MethodGet, "/v1/budget", d.budget},
 		{http.MethodGet, "/v1/power", d.power},
+		{http.MethodGet, "/v1/power/history", d.power},
 		{http.MethodGet, "/v1/policies", d.strategies},
 		{http.MethodPost, "/v1/policies/{name}/use", d.changeStrategy},
 		{http.MethodPost, "/v1/ship", d.ships},

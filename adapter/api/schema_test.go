@@ -22,7 +22,7 @@ var rewriteSchema = flag.Bool("schema", false, "rewrite docs/schema/v1.json")
 // ever removed or changed.
 func TestSchema(t *testing.T) {
 	defs := map[string]any{}
-	for _, v := range []any{Job{}, Status{}, Allocation{}, Event{}, Strategy{}, Trial{}, Change{}, Cancelled{}, Cluster{}, Drain{}, Progress{}, Offer{}, Report{}, History{}, Error{}, Settings{}, Access{}, Budget{}, Power{}} {
+	for _, v := range []any{Job{}, Status{}, Allocation{}, Event{}, Strategy{}, Trial{}, Change{}, Cancelled{}, Cluster{}, Drain{}, Progress{}, Offer{}, Report{}, History{}, Error{}, Settings{}, Access{}, Budget{}, Power{}, PowerHistory{}} {
 		schemaOf(reflect.TypeOf(v), defs)
 	}
 	list := func(name string) map[string]any {
@@ -32,7 +32,7 @@ func TestSchema(t *testing.T) {
 		defs[command] = list(name)
 	}
 	for command, name := range map[string]string{"evosctl events --json, each line": "Event", "evosctl update, grow, shrink --json": "Change", "evosctl cancel-holds --json": "Cancelled", "evosctl report --json": "Report",
-		"evosctl next, env --json": "Allocation", "evosctl accept --json": "Allocation", "evosctl progress --json": "Progress", "evosctl allow, deny --json": "Settings", "evosctl budget set --json": "Settings", "evosctl budget --json": "Budget", "evosctl power --json": "Power", "evosctl power set --json": "Settings", "evosctl strategy show, use, use-policy --json": "Strategy",
+		"evosctl next, env --json": "Allocation", "evosctl accept --json": "Allocation", "evosctl progress --json": "Progress", "evosctl allow, deny --json": "Settings", "evosctl budget set --json": "Settings", "evosctl budget --json": "Budget", "evosctl power --json": "Power", "evosctl power --history --json": "PowerHistory", "evosctl power set --json": "Settings", "evosctl strategy show, use, use-policy --json": "Strategy",
 		"evosctl strategy try --json": "Trial"} {
 		defs[command] = map[string]any{"$ref": "#/$defs/" + name}
 	}

@@ -50,6 +50,7 @@ type Setter interface {
 	Access(ctx context.Context, uid uint32, q AccessQuery) (Access, error)
 	Budget(ctx context.Context) (Budget, error)
 	Power(ctx context.Context) (Power, error)
+	PowerHistory(ctx context.Context) (PowerHistory, error)
 }
 
 // settings reads or changes the settings.

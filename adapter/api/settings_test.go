@@ -35,6 +35,10 @@ func (s *setter) Power(context.Context) (Power, error) {
 	return Power{Mode: "act", Nodes: 3, Naps: []PowerNap{{Nodes: 3, NodeList: "n[1-3]"}}}, nil
 }
 
+func (s *setter) PowerHistory(context.Context) (PowerHistory, error) {
+	return PowerHistory{Mode: "act", Hour: 9, Partitions: []PowerWeek{{Partition: "main", Hours: []PowerHour{{Weeks: 2, Reserve: 3}}}}}, nil
+}
+
 func (s *setter) Budget(context.Context) (Budget, error) {
 	return Budget{Limits: []Setting{{Key: "max_holds", Value: "7", By: "ann"}}, Holds: 5, MostHolds: 7, Use: []BudgetUse{
 		{Scope: "user", Name: userName(4002), Holds: 2}, {Scope: "user", Name: "bob", Holds: 3}, {Scope: "account", Name: userName(4002), Holds: 5}},
@@ -89,6 +93,20 @@ func TestSettingsRights(t *testing.T) {
 		_, err2 := visit[Access](t.Context(), s.Visitor(uid), d.access, "/v1/access", nil)
 		if !errors.Is(err1, want) || !errors.Is(err2, want) {
 			t.Errorf("budget and access of %v: %v, %v", uid, err1, err2)
+		}
+	}
+}
+
+// TestPowerRights: operators read the nodes' power and what was learnt, and nobody else does.
+func TestPowerRights(t *testing.T) {
+	user, root := uint32(4002), uint32(0)
+	s := &Server{Backend: &setter{fakeBackend: newBackend(4000)}, Log: logrus.New(), Reading: func() Reading { return AllJobs }}
+	d := s.desk(t.Context())
+	for uid, want := range map[*uint32]error{&user: ErrForbidden, nil: ErrForbidden, &root: nil} {
+		p, err1 := visit[Power](t.Context(), s.Visitor(uid), d.power, "/v1/power", nil)
+		h, err2 := visit[PowerHistory](t.Context(), s.Visitor(uid), d.power, "/v1/power/history", nil)
+		if !errors.Is(err1, want) || !errors.Is(err2, want) || want == nil && (p.Nodes != 3 || h.Hour != 9) {
+			t.Errorf("%+v, %v; %+v, %v", p, err1, h, err2)
 		}
 	}
 }

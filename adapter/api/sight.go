@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"strings"
 )
 
 // Sight describes what Slurm shows a user of nodes, partitions, and reservations, if not everything:
@@ -55,4 +56,32 @@ func (r *rights) nodesShown(ctx context.Context, sight *Sight) (int, error) {
 		return 0, err
 	}
 	return len(sight.nodes(whole.Nodes)), nil
+}
+
+// notShown says that no partition of a query is shown to the caller, as of one that does not exist.
+const notShown = "no partition that it may run in is known to you"
+
+// hide takes the partitions that are not shown out of a query for a place. It returns why there is no place if none is left.
+func (s *Sight) hide(q *PlacementQuery) string {
+	if s == nil || q.Partition == "" || q.Withdraw {
+		return ""
+	}
+	names := slices.DeleteFunc(strings.Split(q.Partition, ","), func(name string) bool { return !s.Partition(name) })
+	if q.Partition = strings.Join(names, ","); q.Partition == "" {
+		return notShown
+	}
+	return ""
+}
+
+// placement returns an answer without the numbers of nodes that are not shown: where no node is, it counts no more than the job
+// needs. Who asks for the default partition learns nothing of one that is not shown.
+func (s *Sight) placement(a Placement) Placement {
+	switch {
+	case s == nil || !a.Ready:
+	case slices.ContainsFunc(strings.Split(a.Partition, ","), func(name string) bool { return name != "" && !s.Partition(name) }):
+		return Placement{Ready: true, Cluster: a.Cluster, Unfit: notShown}
+	case !s.Nodes:
+		a.Nodes, a.Free = min(a.Nodes, a.Most), min(a.Free, a.Most)
+	}
+	return a
 }

@@ -1,6 +1,7 @@
 package api
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -199,5 +200,39 @@ func TestPage(t *testing.T) {
 	}
 	if _, err := VisitorOf(&http.Request{}); !errors.Is(err, ErrDenied) {
 		t.Errorf("without anybody: %v", err)
+	}
+}
+
+// TestPlaceSight checks that an answer about a place tells nothing of partitions and nodes that Slurm does not show the caller.
+func TestPlaceSight(t *testing.T) {
+	open := func(name string) bool { return name == "open" }
+	for name, c := range map[string]struct {
+		sight *Sight
+		asked string // partitions
+		usual string
+		want  string // partitions that are asked about, nodes, free ones, or "unfit"
+	}{
+		"everything is shown":             {nil, "open,secret", "", "open,secret 9/20"},
+		"a partition that is not":         {&Sight{Nodes: true, Partition: open}, "open,secret", "", "open 9/20"},
+		"only that":                       {&Sight{Nodes: true, Partition: open}, "secret", "", "unfit"},
+		"the default is shown":            {&Sight{Nodes: true, Partition: open}, "", "open", " 9/20"},
+		"the default is not":              {&Sight{Nodes: true, Partition: open}, "", "secret", "unfit"},
+		"no node is: what the job needs":  {&Sight{Partition: open}, "open", "", "open 4/4"},
+		"no node, and the default is not": {&Sight{Partition: open}, "", "secret", "unfit"},
+	} {
+		q := PlacementQuery{Partition: c.asked}
+		got := "unfit"
+		if c.sight.hide(&q) == "" {
+			a := c.sight.placement(Placement{Ready: true, Partition: cmp.Or(q.Partition, c.usual), Nodes: 20, Free: 9, Most: 4})
+			if got = fmt.Sprintf("%s %d/%d", q.Partition, a.Free, a.Nodes); a.Unfit != "" {
+				got = "unfit"
+				if a.Nodes+a.Free > 0 || !a.Start.IsZero() {
+					t.Errorf("%s: %+v", name, a)
+				}
+			}
+		}
+		if got != c.want {
+			t.Errorf("%s: %q, want %q", name, got, c.want)
+		}
 	}
 }

@@ -14,13 +14,14 @@ type blocks struct {
 	all    nodeSet
 	size   int   // nodes of a base block that count
 	levels []int // of how many base blocks each kind of block is made, ascending, from 1
+	again  bool  // see slurmctl.SearchesAgain
 }
 
-func newBlocks(t slurmctl.Topology, nodes []slurmctl.Node) *blocks {
+func newBlocks(t slurmctl.Topology, nodes []slurmctl.Node, again bool) *blocks {
 	if !t.Blocks || len(t.Switches) == 0 {
 		return nil
 	}
-	b := &blocks{all: newNodeSet(len(nodes)), size: max(t.BlockSize, 1), levels: append([]int{1}, t.Levels...)}
+	b := &blocks{all: newNodeSet(len(nodes)), size: max(t.BlockSize, 1), levels: append([]int{1}, t.Levels...), again: again}
 	for _, s := range t.Switches {
 		b.base = append(b.base, setOf(s.Nodes, nodes))
 		b.all.or(b.base[len(b.base)-1])
@@ -30,24 +31,50 @@ func newBlocks(t slurmctl.Topology, nodes []slurmctl.Node) *blocks {
 
 // order returns the nodes to take for a job of n nodes beside the required ones, as eval_nodes_block does (24.11): within one
 // block that is large enough for a job of its size, and there on no more of the next smaller blocks than its nodes fill. It
-// returns false if there are none.
+// returns false if there are none. O(nodes × base blocks); times the nodes if it searches again.
 func (b *blocks) order(nodes []node, from, required nodeSet, n int) ([]int, bool) {
-	s := blockSearch{blocks: b, nodes: nodes, from: from, required: required, used: make([]bool, len(b.base)), taken: newNodeSet(len(nodes)), left: n}
-	if required != nil {
-		s.taken.or(required)
-		s.left -= required.count()
+	for from = slices.Clone(from); ; {
+		s := blockSearch{blocks: b, nodes: nodes, from: from, required: required, used: make([]bool, len(b.base)), taken: newNodeSet(len(nodes)), left: n}
+		found, without := s.search(n)
+		if found || !b.again || without == nil || from.count() <= n {
+			return s.got, found
+		}
+		if required != nil {
+			without.minus(required)
+		}
+		least := -1
+		for i := without.next(0); i >= 0; i = without.next(i + 1) {
+			if least < 0 || nodes[i].CPUs < nodes[least].CPUs {
+				least = i
+			}
+		}
+		if least < 0 {
+			return nil, false
+		}
+		from.drop(least)
+	}
+}
+
+// search finds the nodes for a job of n nodes. If it finds too few, it returns the nodes among which Slurm leaves one out to
+// search again, or nil if Slurm gives up.
+func (s *blockSearch) search(n int) (found bool, without nodeSet) {
+	if s.required != nil {
+		s.taken.or(s.required)
+		s.left -= s.required.count()
 	}
 	s.shape(n)
-	if required != nil && !b.all.holds(required) || !s.pick() {
-		return nil, false
+	if s.required != nil && !s.all.holds(s.required) || !s.pick() {
+		return false, nil
 	}
-	s.markRequired()
-	if s.most < 0 || s.left > 0 && !s.lightest() {
-		return nil, false
+	if s.markRequired(); s.most < 0 {
+		return false, nil
+	}
+	if s.left > 0 && !s.lightest() {
+		return false, slices.Clone(s.from)
 	}
 	s.besides()
 	s.fill()
-	return s.got, s.left <= 0
+	return s.left <= 0, slices.Clone(s.taken)
 }
 
 // refuses returns why Slurm would not start a job of n nodes even if all nodes of its partition were free, or nil.
@@ -55,7 +82,7 @@ func (b *blocks) refuses(nodes []node, partition, required nodeSet, n int) error
 	if b == nil || !b.all.overlaps(partition) {
 		return nil
 	}
-	if required != nil && !b.all.holds(required) {
+	if required != nil && !b.all.holds(required) && !b.again {
 		return refusal("Requested topology configuration is not available")
 	}
 	if _, ok := b.order(nodes, partition, required, n); !ok {

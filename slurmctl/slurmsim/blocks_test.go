@@ -46,7 +46,7 @@ func blockCluster(sizes string) func(*testing.T) *slurmtest.Cluster {
 
 // startsOnBlocks compares on which nodes random jobs start beside others with the model.
 func (w *world) startsOnBlocks(levels ...int) {
-	model, seed := modelOf(w.T, blockModel(levels...)), rand.Uint64()
+	model, seed := w.like(blockModel(levels...)), rand.Uint64()
 	w.Logf("seed %d", seed)
 	chance := rand.New(rand.NewPCG(seed, 0))
 	for range 14 {
@@ -92,24 +92,22 @@ func blockFeatures(levels ...int) []feature {
 			}
 		}},
 		{"jobs that could never start are refused", func(w *world) {
-			for _, c := range []struct {
-				nodes int
-				on    []string
-				says  string
-			}{{1, []string{"n27"}, "Requested topology configuration"}, {2, []string{"n26", "n27"}, "Requested topology configuration"},
-				{2, []string{"n1", "n26"}, "Requested node configuration"}, {27, nil, "Requested node configuration"}} {
-				id, err := w.submit(slurmsim.Job{Nodes: c.nodes, NodeList: c.on, TimeLimit: time.Minute})
-				if err == nil || !strings.Contains(err.Error(), c.says+" is not available") {
-					w.Errorf("%d nodes on %v: %d, %v", c.nodes, c.on, id, err)
-				}
+			outside := "Requested topology configuration"
+			if w.since("26.05") {
+				outside = "Requested node configuration"
 			}
+			w.refuses(2, []string{"n26", "n27"}, outside)
+			w.refuses(2, []string{"n1", "n26"}, "Requested node configuration")
+			w.refuses(27, nil, "Requested node configuration")
 		}},
+		{"a job of one node gets no node outside of all blocks, and from 26.05 on any", (*world).oneNodeOnBlocks},
+		{"from 26.05 on, Slurm searches again without a node", func(w *world) { w.searchesAgain(levels...) }},
 		{"Slurm gives up at a base block without a free node", func(w *world) {
 			busy, nodes := numbered(6, 9), 9
 			if levels[0] == 4 {
 				busy, nodes = numbered(1, 5), 18
 			}
-			modelled := modelOf(w.T, blockModel(levels...)).beside(busy, slurmsim.Job{Nodes: nodes}, 0)
+			modelled := w.like(blockModel(levels...)).beside(busy, slurmsim.Job{Nodes: nodes}, 0)
 			if got := w.beside(busy, slurmsim.Job{Nodes: nodes}, 6*time.Second); !slices.Equal(got, modelled) {
 				w.Errorf("%s, and %s in the model", slurmctl.CompressNodes(got), slurmctl.CompressNodes(modelled))
 			}
@@ -151,6 +149,70 @@ var largeJobs = map[int]map[string]bool{
 		"n[1-9,19-26]":           false,
 		"n[1-2,4-7,10-13,19-26]": false,
 	},
+}
+
+// searchedAgain holds, by of how many base blocks the largest block is made, free nodes, and the size of a job for which Slurm
+// finds nodes among them only if it leaves some out.
+var searchedAgain = map[int]struct {
+	free  string
+	nodes int
+}{2: {"n[1-4,11-13,15-20,25-26]", 10}, 4: {"n[2-3,7,11-17,19,23-26]", 9}}
+
+// oneNodeOnBlocks checks which node a job of one node gets.
+func (w *world) oneNodeOnBlocks() {
+	if !w.since("26.05") {
+		w.refuses(1, []string{"n27"}, "Requested topology configuration")
+		return
+	}
+	for _, c := range []struct {
+		busy, on []string
+		want     string
+	}{{nil, []string{"n27"}, "n27"}, {numbered(1, 26), nil, "n27"}, {[]string{"n1"}, nil, "n2"}} {
+		if got := w.beside(c.busy, slurmsim.Job{Nodes: 1, NodeList: c.on}, time.Minute); !slices.Equal(got, []string{c.want}) {
+			w.Errorf("beside %s, with %v: %v, want %s", slurmctl.CompressNodes(c.busy), c.on, got, c.want)
+		}
+	}
+}
+
+// searchesAgain compares with the model what a job gets of the nodes of searchedAgain.
+func (w *world) searchesAgain(levels ...int) {
+	free, nodes := searchedAgain[levels[0]].free, searchedAgain[levels[0]].nodes
+	only, err := slurmctl.ExpandNodes(free)
+	w.must(err)
+	busy, patience := slices.DeleteFunc(numbered(1, 26), func(name string) bool { return slices.Contains(only, name) }), 6*time.Second
+	if w.since("26.05") {
+		patience = time.Minute
+	}
+	modelled, got := w.like(blockModel(levels...)).beside(busy, slurmsim.Job{Nodes: nodes}, 0), w.beside(busy, slurmsim.Job{Nodes: nodes}, patience)
+	if !slices.Equal(got, modelled) || (got != nil) != w.since("26.05") {
+		w.Errorf("%d nodes of %s: %q, and %q in the model", nodes, free, slurmctl.CompressNodes(got), slurmctl.CompressNodes(modelled))
+	}
+}
+
+// refuses checks that Slurm refuses a job, and how.
+func (w *world) refuses(nodes int, on []string, says string) {
+	w.Helper()
+	id, err := w.submit(slurmsim.Job{Nodes: nodes, NodeList: on, TimeLimit: time.Minute})
+	if err == nil || !strings.Contains(err.Error(), says+" is not available") {
+		w.Errorf("%d nodes on %v: %d, %v, want %q", nodes, on, id, err, says)
+	}
+}
+
+// since reports whether this Slurm is of some release or a later one.
+func (w *world) since(release string) bool {
+	w.Helper()
+	version, err := w.Version(w.ctx)
+	w.must(err)
+	return version >= release // both begin with YY.MM
+}
+
+// like returns a model of some options that is of the same release as this world.
+func (w *world) like(o slurmsim.Options) *world {
+	w.Helper()
+	var err error
+	o.Version, err = w.Version(w.ctx)
+	w.must(err)
+	return modelOf(w.T, o)
 }
 
 // beside returns the nodes that a job gets in some time beside a job on each of the busy nodes, nil, or that it is refused.

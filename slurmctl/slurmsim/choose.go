@@ -35,7 +35,8 @@ type choice struct {
 // names, then the run whose free CPUs suffice most tightly, then the largest run. In that run, it
 // goes upwards from the named node, then downwards. It repeats this until the job has enough nodes.
 // A job that lacks one node gets the sufficient node with the fewest free CPUs. The set is valid
-// until the next call. O(nodes). With a topology, see network.order and blocks.order. With a constraint in brackets, the first
+// until the next call. O(nodes). With a topology, see network.order and blocks.order. From 26.05 on, a job of one node gets the
+// lightest one (_get_one_res). With a constraint in brackets, the first
 // alternative with enough nodes counts (_get_req_features of node_scheduler.c); Slurm ignores brackets beside --nodelist.
 func choose(c *Cluster, j *job, u *usage, from nodeSet) (nodeSet, bool) {
 	if j.Counted != nil && j.Required == nil {
@@ -97,6 +98,9 @@ func chooseFrom(c *Cluster, j *job, u *usage, from nodeSet) (nodeSet, bool) {
 
 // fromTopology takes the missing nodes, and reports whether there are enough.
 func (w *choice) fromTopology(c *Cluster) bool {
+	if c.anywhere && w.j.NumNodes == 1 {
+		return w.lightest()
+	}
 	if c.blocks != nil && c.blocks.all.overlaps(w.from) { // Slurm has jobs that may have no node in a block elsewhere
 		more, ok := c.blocks.order(c.Nodes, w.from, w.j.Required, w.j.NumNodes)
 		for _, n := range more {
@@ -111,6 +115,20 @@ func (w *choice) fromTopology(c *Cluster) bool {
 		w.get(n)
 	}
 	return w.want == 0 && !c.network.scatters(w.j, w.got, c.Now())
+}
+
+// lightest takes the node of the least weight, and of equals the first one, if one is missing, and reports whether there is one.
+func (w *choice) lightest() bool {
+	best := -1
+	for n := w.from.next(0); n >= 0; n = w.from.next(n + 1) {
+		if best < 0 || w.Nodes[n].Weight < w.Nodes[best].Weight {
+			best = n
+		}
+	}
+	if best >= 0 {
+		w.get(best)
+	}
+	return w.want == 0
 }
 
 // fromRuns takes the missing nodes run by run, and reports whether there are enough.

@@ -24,7 +24,9 @@ func New(o Options) *Cluster {
 	c.chance = rand.New(c.Chance)
 	c.Jobs = map[slurmctl.JobID]*job{}
 	c.nodeTable = newNodeTable(o.NodeList)
-	c.network, c.blocks = newNetwork(o.Topology, o.NodeList), newBlocks(o.Topology, o.NodeList)
+	release := slurmctl.Config{Version: o.Version}
+	c.anywhere = slurmctl.PlacesOneByWeight(release)
+	c.network, c.blocks = newNetwork(o.Topology, o.NodeList), newBlocks(o.Topology, o.NodeList, slurmctl.SearchesAgain(release))
 	if err := c.findKinds(); err != nil {
 		panic(err) // a mistake in the options
 	}

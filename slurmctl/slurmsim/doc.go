@@ -78,7 +78,8 @@
 // starts or is changed: the first tasks of a record, or all), with their limit; begin times; holds; afterok/afterany/afternotok/expand dependencies; --nodelist,
 // --exclude, and constraints as slurmctl.LooseConstraint reads them, if they have no groups in brackets (beside --nodelist, 22.05 ignores brackets, and the model
 // does where it chooses nodes); partitions with limits, tiers, and default times; node
-// weights; topology/tree, without --contiguous, and topology/block as in 24.11, without --segment; reservations with IGNORE_JOBS, OVERLAP, MAINT, FLEX, NO_HOLD_JOBS_AFTER_END, and
+// weights; topology/tree, without --contiguous, and topology/block, without --segment, and the node of a
+// job of one node, both as in 24.11, or as in 26.05 if Options.Version says so; reservations with IGNORE_JOBS, OVERLAP, MAINT, FLEX, NO_HOLD_JOBS_AFTER_END, and
 // PURGE_COMP; the main scheduler (when a job has left its nodes, batch_sched_delay after any other
 // change, and for the whole queue every sched_interval) and the backfill scheduler with its table
 // of times (bf_interval, bf_window, bf_resolution, bf_max_job_test), both following the source of

@@ -30,6 +30,7 @@ type nodeTable struct {
 	index      map[string]int  `codec:"-"`
 	kinds      []slurmctl.GRES `codec:"-"` // existing kinds
 	uniform    bool            `codec:"-"` // all nodes have the same CPUs and weight
+	anywhere   bool            `codec:"-"` // a job of one node gets any (slurmctl.PlacesOneByWeight)
 	network    *network        `codec:"-"` // nil: no topology/tree
 	blocks     *blocks         `codec:"-"` // nil: no topology/block
 	Up         nodeSet         // neither down nor drained

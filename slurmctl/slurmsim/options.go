@@ -23,7 +23,7 @@ type Options struct {
 
 	Partitions []Partition // default "main" with all nodes
 
-	Version            string // reported by Slurm; default 22.05.8, which the model follows, or 24.11.5 with StepMgr
+	Version            string // reported by Slurm; default 22.05.8, or 24.11.5 with StepMgr; from 26.05 on, topologies count as they do there
 	Accounting         bool   // slurmdbd, without which 22.05 resizes a job only once
 	PermitJobExpansion bool
 	// BatchStartTimeout as in slurm.conf. Zero stands for the most that can be, with which jobs are merged on any nodes; Slurm's

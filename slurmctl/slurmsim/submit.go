@@ -20,7 +20,7 @@ func record(c *Cluster, q Job) (*job, error) {
 	if j.Required, err = c.named(q.NodeList); err != nil {
 		return nil, err
 	}
-	if err := cmp.Or(c.blocks.refuses(c.Nodes, p.Set, j.Required, q.Nodes), c.network.refuses(c.Nodes, p.Set, j.Required, q.Nodes)); err != nil && len(several) == 0 {
+	if err := topologyRefuses(c, p.Set, j.Required, q.Nodes); err != nil && len(several) == 0 {
 		return nil, err
 	}
 	if j.Excluded, err = c.named(q.Exclude); err != nil {
@@ -55,6 +55,14 @@ func record(c *Cluster, q Job) (*job, error) {
 		j.Dependency = fmt.Sprintf("%s:%d", q.After[0].Kind, q.After[0].Job)
 	}
 	return j, nil
+}
+
+// topologyRefuses returns why Slurm would not start a job of n nodes even if all nodes of its partition were free, or nil.
+func topologyRefuses(c *Cluster, partition, required nodeSet, n int) error {
+	if n == 1 && c.anywhere {
+		return nil
+	}
+	return cmp.Or(c.blocks.refuses(c.Nodes, partition, required, n), c.network.refuses(c.Nodes, partition, required, n))
 }
 
 // checkRequest refuses a job that its partitions or the job to expand rule out.

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
-	"strings"
 	"testing"
 	"time"
 
@@ -61,7 +60,7 @@ var treeFeatures = []feature{
 		}
 	}},
 	{"jobs start on few switches", func(w *world) {
-		model, seed := modelOf(w.T, treeModel), rand.Uint64()
+		model, seed := w.like(treeModel), rand.Uint64()
 		w.Logf("seed %d", seed)
 		chance := rand.New(rand.NewPCG(seed, 0))
 		for range 12 {
@@ -107,18 +106,19 @@ func fabricCluster(t *testing.T) *slurmtest.Cluster {
 }
 
 var fabricFeatures = []feature{{"jobs get only nodes below one topmost switch", func(w *world) {
-	model := modelOf(w.T, fabricModel)
+	model := w.like(fabricModel)
 	for nodes := range 3 {
 		job := slurmsim.Job{Nodes: nodes + 1}
 		if real, modelled := w.among(nil, job), model.among(nil, job); !slices.Equal(real, modelled) {
 			w.Errorf("%d nodes: %s, and %s in the model", job.Nodes, slurmctl.CompressNodes(real), slurmctl.CompressNodes(modelled))
 		}
 	}
-	for _, job := range []slurmsim.Job{{Nodes: 4}, {Nodes: 1, NodeList: []string{"n6"}}, {Nodes: 2, NodeList: []string{"n1", "n3"}}} {
-		job.TimeLimit = time.Minute
-		if id, err := w.submit(job); err == nil || !strings.Contains(err.Error(), "Requested node configuration is not available") {
-			w.Errorf("%d nodes on %v: %d, %v", job.Nodes, job.NodeList, id, err)
-		}
+	w.refuses(4, nil, "configuration") // of nodes or of the topology, by release
+	w.refuses(2, []string{"n1", "n3"}, "configuration")
+	if on6 := (slurmsim.Job{Nodes: 1, NodeList: []string{"n6"}}); !w.since("26.05") {
+		w.refuses(1, on6.NodeList, "configuration")
+	} else if got := w.among(nil, on6); !slices.Equal(got, on6.NodeList) {
+		w.Errorf("a job of one node on no switch: %v", got)
 	}
 }}}
 

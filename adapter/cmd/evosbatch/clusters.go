@@ -60,6 +60,8 @@ func sites(ctx context.Context, own config.Config, names []string) ([]submit.Sit
 			Note:    func(ctx context.Context) string { return cmp.Or(reach.RefusedToken(ctx, c.Slurm), drained(status())) },
 			Place:   func(ctx context.Context, q api.PlacementQuery) (api.Placement, error) { return c.API.Place(ctx, q) },
 			Wait:    own.Clusters.Wait,
+			Mounts:  c.Site.Clusters.Mounts,
+			StageIn: c.Site.Clusters.StageIn,
 		})
 	}
 	return all, nil

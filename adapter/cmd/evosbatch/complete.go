@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/evoslurm/evoslurm/adapter/cmd/internal/complete"
+	"github.com/evoslurm/evoslurm/adapter/job/place"
 	"github.com/evoslurm/evoslurm/adapter/job/submit"
 	"github.com/evoslurm/evoslurm/planner"
 )
@@ -35,6 +36,25 @@ func namesFor(args []string, word string) (string, func(context.Context) []strin
 	return "", nil
 }
 
+// values lists what an option may be, if that is a short list. A value that ends in a colon goes on.
+func values(option string) []string {
+	switch option {
+	case "--drive":
+		return []string{"auto", "merge", "companion", "chain"}
+	case "--moldable-by":
+		return planner.Preferences()
+	case "--placement":
+		return place.Names()
+	case "--size":
+		return []string{"any", "pow2", "multiple:"}
+	case "--checkpoint":
+		return []string{"none", "demand", "periodic:", "dmtcp"}
+	case "--expand-limit":
+		return []string{"1", "2", "inf"}
+	}
+	return nil
+}
+
 // propose completes options, evosbatch's own first, and otherwise files.
 func propose(cmd *cobra.Command, args []string, word string) ([]cobra.Completion, cobra.ShellCompDirective) {
 	if !submit.ScriptGiven(args) {
@@ -49,24 +69,16 @@ func propose(cmd *cobra.Command, args []string, word string) ([]cobra.Completion
 	if submit.ScriptGiven(args) || !strings.HasPrefix(word, "-") {
 		return nil, cobra.ShellCompDirectiveDefault
 	}
-	if strings.HasPrefix(word, "--drive=") {
-		return []cobra.Completion{"--drive=auto", "--drive=merge", "--drive=companion", "--drive=chain"}, cobra.ShellCompDirectiveNoFileComp
-	}
-	if strings.HasPrefix(word, "--moldable-by=") {
+	if option, _, given := strings.Cut(word, "="); values(option) != nil && given {
 		var found []cobra.Completion
-		for _, name := range planner.Preferences() {
-			found = append(found, "--moldable-by="+name)
+		directive := cobra.ShellCompDirectiveNoFileComp
+		for _, value := range values(option) {
+			found = append(found, option+"="+value)
+			if strings.HasSuffix(value, ":") {
+				directive |= cobra.ShellCompDirectiveNoSpace
+			}
 		}
-		return found, cobra.ShellCompDirectiveNoFileComp
-	}
-	if strings.HasPrefix(word, "--size=") {
-		return []cobra.Completion{"--size=any", "--size=pow2", "--size=multiple:"}, cobra.ShellCompDirectiveNoSpace | cobra.ShellCompDirectiveNoFileComp
-	}
-	if strings.HasPrefix(word, "--checkpoint=") {
-		return []cobra.Completion{"--checkpoint=none", "--checkpoint=demand", "--checkpoint=periodic:", "--checkpoint=dmtcp"}, cobra.ShellCompDirectiveNoSpace | cobra.ShellCompDirectiveNoFileComp
-	}
-	if strings.HasPrefix(word, "--expand-limit=") {
-		return []cobra.Completion{"--expand-limit=1", "--expand-limit=2", "--expand-limit=inf"}, cobra.ShellCompDirectiveNoFileComp
+		return found, directive
 	}
 	if strings.Contains(word, "=") {
 		return nil, cobra.ShellCompDirectiveDefault

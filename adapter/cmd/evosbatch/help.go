@@ -49,7 +49,11 @@ Options of evosbatch:
       --clusters, -M a,b|all  ask the sidecars of these clusters where the job would run,
                               show the answers, and submit it to the best one
       --placement=POLICY      which that is: earliest (the default) completes it first,
-                              worst-fit has the most nodes free for it now
+                              worst-fit, cluster-min, and flexible-cluster-min have the
+                              most nodes free for it now, close-to-files has room where
+                              its input files are first
+      --stage-in=FILE[,...]   input files, with --clusters: a cluster without them gets
+                              them before the script begins, by the site's command
       --size=any|pow2|multiple:K  numbers of nodes that it can use within these bounds
       --grace=DURATION        longest time to give nodes back (default: the site's)
       --speedup=FILE|amdahl:F  speed on different numbers of nodes: lines of nodes and

@@ -90,6 +90,7 @@ func submitJob(ctx context.Context, args []string) int {
 		Note:     func(ctx context.Context) string { return cmp.Or(reach.RefusedToken(ctx, slurm), drained(status())) },
 		LastRuns: func(ctx context.Context, name string) (string, string, error) { return lastRuns(ctx, site, name) },
 		Sites:    func(ctx context.Context, names []string) ([]submit.Site, error) { return sites(ctx, site, names) },
+		Clusters: site.Clusters,
 		Refuses:  func(context.Context) error { return observing(site, status()) },
 		Progress: progress(os.Stderr),
 		Help:     func() { fmt.Print(help) },

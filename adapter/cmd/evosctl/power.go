@@ -2,9 +2,11 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"text/tabwriter"
 	"time"
 
@@ -17,7 +19,8 @@ import (
 
 const powerHelp = `Show which idle nodes are off because nothing is planned on them (power.mode: act), or
 could be (advise), until when, and what that saves by the watts of the configuration.
-Only operators may see this.`
+With --history: how many nodes jobs took that nobody planned, by hour of the week, and how
+many nodes stay awake for such jobs. Only operators may see this.`
 
 const powerSetHelp = `Change at once what happens to idle nodes: power.mode (off, advise, or act),
 power.max_wait, and power.reserve. A change outlives restarts, until --configured, or until the
@@ -25,14 +28,27 @@ configuration's own value changes. Without keys, --configured takes all back. Th
 log names the operator. Only operators may do this.`
 
 func newPower() *cobra.Command {
+	var history bool
+	var partition string
 	cmd := &cobra.Command{
-		Use:               "power",
-		Short:             "Show which idle nodes are off by plan, or could be (operators)",
-		Long:              powerHelp,
-		Args:              cobra.NoArgs,
-		RunE:              func(cmd *cobra.Command, _ []string) error { return ask(cmd, (*api.Client).Power, showPower) },
+		Use:     "power [--history [--partition=NAME]]",
+		Short:   "Show which idle nodes are off by plan, or could be (operators)",
+		Long:    powerHelp,
+		Example: "  evosctl power --history --partition=main",
+		Args:    cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			switch {
+			case history:
+				return ask(cmd, historyOf(partition), showHistory)
+			case partition != "":
+				return errors.New("--partition goes with --history")
+			}
+			return ask(cmd, (*api.Client).Power, showPower)
+		},
 		ValidArgsFunction: cobra.NoFileCompletions,
 	}
+	cmd.Flags().BoolVar(&history, "history", false, "show what was learnt by hour of the week")
+	cmd.Flags().StringVar(&partition, "partition", "", "with --history, only this partition")
 	cmd.PersistentFlags().Bool("json", false, "write the answer as JSON")
 	cmd.AddCommand(newPowerSet())
 	return cmd
@@ -80,10 +96,11 @@ func showPower(w io.Writer, p api.Power) {
 	}
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	if len(p.Reserve) > 0 {
-		fmt.Fprintln(t, "\nPARTITION\tSTAY AWAKE")
+		fmt.Fprintln(t, "\nPARTITION\tSTAY AWAKE\tTODAY FROM 0 TO 23 H UTC\tMOST")
 	}
 	for _, r := range p.Reserve {
-		fmt.Fprintf(t, "%s\t%d\n", r.Partition, r.Nodes)
+		most := slices.Max(append(r.Today, 0))
+		fmt.Fprintf(t, "%s\t%d\t%s\t%d\n", r.Partition, r.Nodes, heat(r.Today, most), most)
 	}
 	t.Flush()
 	if len(p.Naps) > 0 {

@@ -263,8 +263,35 @@ func (b *scripted) ChangeSettings(_ context.Context, r api.SettingsRequest, call
 func (b *scripted) Power(context.Context) (api.Power, error) {
 	at := time.Date(2026, 1, 2, 3, 4, 5, 0, time.Local)
 	return api.Power{Mode: "advise", Watts: api.Watts{Busy: 350, Idle: 180, Off: 10, Booting: 250}, Boot: 610, Shutdown: 40, BreakEven: 252,
-		States: api.PowerStates{Busy: 20, Idle: 9, Booting: 1, Off: 2, Unusable: 1}, Reserve: []api.PowerReserve{{Partition: "main", Nodes: 2}}, Nodes: 7, Saves: 1190,
+		States: api.PowerStates{Busy: 20, Idle: 9, Booting: 1, Off: 2, Unusable: 1}, Reserve: []api.PowerReserve{{Partition: "main", Nodes: 2, Today: learnt()}}, Nodes: 7, Saves: 1190,
 		Naps: []api.PowerNap{{Nodes: 2, NodeList: "n[3-4]", Since: at, Until: at.Add(time.Hour)}, {Nodes: 5, NodeList: "n[5-9]", Since: at}}, KWh: 28.4, Boots: 3, Since: at}, nil
+}
+
+// learnt returns a reserve by hour that peaks at 9 h.
+func learnt() []int {
+	today := make([]int, 24)
+	for hour := 8; hour < 18; hour++ {
+		today[hour] = 12 - max(hour-9, 9-hour)
+	}
+	return today
+}
+
+// PowerHistory answers with a partition whose Mondays were watched, and an unknown one.
+func (b *scripted) PowerHistory(context.Context) (api.PowerHistory, error) {
+	h := api.PowerHistory{Mode: "act", Boot: 610, MaxWait: 30, Reserve: 1, Ahead: 660, LeastWeeks: 2, Hour: 33}
+	for _, w := range []api.PowerWeek{{Partition: "debug", Nodes: 4}, {Partition: "main", Nodes: 40}} {
+		w.Hours = make([]api.PowerHour, 168)
+		for i := range w.Hours {
+			w.Hours[i] = api.PowerHour{Weeks: 1, Reserve: w.Nodes / 4}
+		}
+		for i, n := range learnt() {
+			if w.Partition == "main" {
+				w.Hours[i] = api.PowerHour{Weeks: 5, Periods: 2 * n, Most: n, Reserve: max(n, 1)}
+			}
+		}
+		h.Partitions = append(h.Partitions, w)
+	}
+	return h, nil
 }
 
 func (b *scripted) Budget(context.Context) (api.Budget, error) {

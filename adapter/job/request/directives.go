@@ -1,6 +1,7 @@
 package request
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"slices"
@@ -31,7 +32,7 @@ func (e *DirectiveError) Error() string { return fmt.Sprintf("line %d: %v", e.Li
 func (e *DirectiveError) Unwrap() error { return e.Err }
 
 // Options lists evosbatch's own options, which are also those of #EVO lines. IsFlag says which have no value.
-var Options = []string{"profile", "component", "moldable", "moldable-by", "malleable", "size", "grace", "speedup", "expand-limit", "drive", "max-nodes", "on-grow", "on-shrink", "on-step", "prefer-start", "prefer-waste", "prefer-near", "best-effort"}
+var Options = []string{"profile", "component", "moldable", "moldable-by", "malleable", "size", "grace", "speedup", "expand-limit", "drive", "max-nodes", "on-grow", "on-shrink", "on-step", "stage-in", "prefer-start", "prefer-waste", "prefer-near", "best-effort"}
 
 // ParseDirectives returns the options of a batch script's #EVO lines, in order. They are read as
 // sbatch reads #SBATCH: at the start of a line, before the first line that is neither blank nor a
@@ -180,8 +181,8 @@ func (r *Request) Set(name, value string) (err error) {
 		r.MaxNodes, err = parseClaim(value)
 	case "prefer-start", "prefer-waste", "prefer-near":
 		err = r.setAim(name)
-	case "on-grow", "on-shrink", "on-step":
-		err = r.Hooks.set(name, value)
+	case "on-grow", "on-shrink", "on-step", "stage-in":
+		err = r.setScript(name, value)
 	default:
 		err = fmt.Errorf("unknown option --%s", legible.Brief(name))
 	}
@@ -271,4 +272,20 @@ func (r Request) Join(given Request) (Request, error) {
 		return Request{}, errors.New("neither the marker nor the script has a profile")
 	}
 	return r, r.agrees()
+}
+
+// WithCommand returns a script of a shell with a line before its first command, below all directives.
+func WithCommand(script []byte, command string) []byte {
+	at := 0
+	for line := range bytes.Lines(script) {
+		if isCommand(strings.TrimSuffix(string(line), "\n")) {
+			break
+		}
+		at += len(line)
+	}
+	before := script[:at:at]
+	if at > 0 && script[at-1] != '\n' {
+		before = append(before, '\n')
+	}
+	return slices.Concat(before, []byte(command), []byte("\n"), script[at:])
 }

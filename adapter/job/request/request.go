@@ -25,8 +25,9 @@ type Request struct {
 	MaxNodes    int                 // the claim: as many nodes as it will ever want at once; 0: none
 	Tail        int                 // most nodes of the profile's open tail, until SettleTail makes them the claim; 0: none
 	Chain       *ChainLink
-	Comment     string // the user's own --comment
-	Hooks       Hooks  // of #EVO lines and the command line; a marker has none
+	Comment     string   // the user's own --comment
+	Hooks       Hooks    // of #EVO lines and the command line; a marker has none
+	Inputs      []string // files that the job reads, of #EVO lines and the command line; a marker has none
 
 	Updated string   // the last change of the request (evosctl update, grow, shrink); "": none
 	Reached *Reached // where the job was then; nil if it had not begun, and Profile is complete

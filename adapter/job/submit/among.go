@@ -41,6 +41,9 @@ type Site struct {
 	// Place asks the cluster's sidecar where the job would run, for Wait at most.
 	Place func(ctx context.Context, q api.PlacementQuery) (api.Placement, error)
 	Wait  time.Duration
+
+	Mounts  []string // folders that the cluster's nodes see as this host does
+	StageIn string   // command that fetches input files to the cluster; "": none does
 }
 
 // environ returns the environment for a submission to the cluster. Variables that configure commands here
@@ -73,17 +76,47 @@ type bid struct {
 	said  io.Writer
 }
 
+// placed submits a job that may go to several clusters, or whose files must get to one, or a campaign, and reports whether this is
+// one of them.
+func (c *Command) placed(ctx context.Context, program sbatch, src sources, tasks *bagCall) (status int, placed bool, err error) {
+	inputs, err := src.inputs()
+	if err != nil {
+		return 0, true, err
+	}
+	names := src.options.elsewhere(len(inputs) > 0)
+	if c.Sites == nil || src.options.has("rigid") {
+		names = nil
+	}
+	switch {
+	case names != nil && src.isCampaign(tasks) && len(inputs) > 0:
+		err = errors.New("--stage-in: the tasks of a best-effort job get no input files: let each task fetch its own")
+	case names != nil && src.isCampaign(tasks):
+		status, err = c.campaign(ctx, program, src, *tasks, names)
+	case tasks.collects():
+		err = errCollect
+	case names == nil:
+		return 0, false, nil
+	default:
+		status, err = c.among(ctx, program, src, names, inputs)
+	}
+	return status, true, err
+}
+
 // among submits a job to the best of the clusters that --clusters names, and returns sbatch's exit status. Each cluster's
 // sidecar is asked for a place, all at once. The answers bind for some seconds; those that are not taken are given back.
-func (c *Command) among(ctx context.Context, program sbatch, src sources, names []string) (int, error) {
+func (c *Command) among(ctx context.Context, program sbatch, src sources, names, inputs []string) (int, error) {
 	policy, err := placement.ParsePolicy(cmp.Or(src.options.value("placement"), string(placement.Earliest)))
 	if err != nil {
 		return 0, fmt.Errorf("--placement: %w", err)
 	}
-	if policy != placement.Earliest && policy != placement.WorstFit {
-		return 0, fmt.Errorf("--placement=%s: evosbatch places whole jobs, and knows no replicas of files yet: give %s or %s", policy, placement.Earliest, placement.WorstFit)
+	if policy == placement.CloseToFiles && len(inputs) == 0 {
+		return 0, fmt.Errorf("--placement=%s: which files? give --stage-in=FILE[,FILE…]", policy)
 	}
 	sites, err := c.Sites(ctx, names)
+	if err != nil {
+		return 0, err
+	}
+	files, rates, err := c.located(ctx, inputs)
 	if err != nil {
 		return 0, err
 	}
@@ -94,18 +127,29 @@ func (c *Command) among(ctx context.Context, program sbatch, src sources, names 
 		if i == 0 { // once is enough
 			bids[i].said = c.Stderr
 		}
-		asked.Go(func() { bids[i].ask(ctx, c, src) })
+		asked.Go(func() {
+			one := src
+			if one.staging, bids[i].err = s.staging(files, rates); bids[i].err == nil {
+				bids[i].ask(ctx, c, one)
+			}
+		})
 	}
 	asked.Wait()
 	order, why := ranked(policy, bids)
-	c.showBids(bids, why)
-	if len(order) == 0 {
+	c.showBids(bids, len(files) > 0, why)
+	switch {
+	case len(order) == 0 && policy.Splits():
+		return 0, errors.New("no cluster takes the whole job, and components on several clusters are not supported: nothing was submitted")
+	case len(order) == 0:
 		return 0, errors.New("no cluster takes the job: nothing was submitted")
 	}
 	if order[0].job.options.has("dry-run") {
 		giveBack(ctx, bids, nil)
 		best := order[0]
 		program.environ = withVariables(c.Environ, best.job.variables())
+		if line := best.job.staging.line(); line != "" {
+			fmt.Fprintf(c.Stderr, "evosbatch: before the script: %s\n", line)
+		}
 		return 0, sender{sbatch: program, site: best.here}.dryRun(best.job)
 	}
 	return c.sendToFirst(ctx, program, bids, order)
@@ -172,7 +216,8 @@ func ranked(policy placement.Policy, bids []*bid) (order []*bid, why string) {
 			continue
 		}
 		p := b.place
-		offers = append(offers, placement.Offer{Cluster: b.site.Name, Start: max(int64(p.Start.Sub(p.Now)/time.Second), 0), End: max(int64(p.End.Sub(p.Now)/time.Second), 0),
+		transfer := b.job.staging.seconds
+		offers = append(offers, placement.Offer{Cluster: b.site.Name, Start: max(int64(p.Start.Sub(p.Now)/time.Second), 0) + transfer, Transfer: transfer, End: max(int64(p.End.Sub(p.Now)/time.Second), 0),
 			Need: b.job.request.Profile[0].Nodes, Free: p.Free, Nodes: p.Nodes})
 		from = append(from, b)
 	}
@@ -189,18 +234,24 @@ func ranked(policy placement.Policy, bids []*bid) (order []*bid, why string) {
 	return order, why
 }
 
-// showBids tells what the clusters answered.
-func (c *Command) showBids(bids []*bid, why string) {
+// showBids shows what the clusters answered, with the time of the transfers if the job has input files.
+func (c *Command) showBids(bids []*bid, files bool, why string) {
 	var b bytes.Buffer
 	w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(w, "CLUSTER\tSTARTS IN\tDONE IN\tFREE\tNOTE")
+	column := func(text string) string {
+		if files {
+			return text + "\t"
+		}
+		return ""
+	}
+	fmt.Fprintln(w, "CLUSTER\tSTARTS IN\t"+column("TRANSFER")+"DONE IN\tFREE\tNOTE")
 	for _, one := range bids {
 		p := one.place
 		if one.err != nil {
-			fmt.Fprintf(w, "%s\t-\t-\t-\t%s\n", one.site.Name, legible.Printable(oneLine(one.err.Error()), false))
+			fmt.Fprintf(w, "%s\t-\t%s-\t-\t%s\n", one.site.Name, column("-"), legible.Printable(oneLine(one.err.Error()), false))
 			continue
 		}
-		fmt.Fprintf(w, "%s\t%s\t%s\t%d/%d\t%s\n", one.site.Name, ahead(p.Start.Sub(p.Now)), ahead(p.End.Sub(p.Now)), p.Free, p.Nodes, legible.Printable(oneLine(p.Waits), false))
+		fmt.Fprintf(w, "%s\t%s\t%s%s\t%d/%d\t%s\n", one.site.Name, ahead(p.Start.Sub(p.Now)), column(planner.FormatDuration(one.job.staging.seconds)), ahead(p.End.Sub(p.Now)), p.Free, p.Nodes, legible.Printable(oneLine(p.Waits), false))
 	}
 	_ = w.Flush()
 	for line := range strings.Lines(b.String()) {
@@ -258,10 +309,10 @@ func (c *Command) sendToFirst(ctx context.Context, program sbatch, bids, order [
 	return 1, nil
 }
 
-// elsewhere returns the clusters that the job may go to, if any of them is not this one.
-func (l layers) elsewhere() []string {
+// elsewhere returns the clusters that the job may go to, if it must be placed: any of them is not this one, or files must get there.
+func (l layers) elsewhere(files bool) []string {
 	o, given := l.last("clusters")
-	if !given || l.ownCluster() {
+	if !given || l.ownCluster() && !files {
 		return nil
 	}
 	return strings.Split(o.Value, ",")

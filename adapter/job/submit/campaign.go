@@ -58,25 +58,6 @@ type member struct {
 
 var errCollect = errors.New("--collect is for a campaign: give --best-effort and --clusters=NAME,NAME|all, too")
 
-// elsewhere returns the clusters that the job may go to, if any of them is not this one.
-func (c *Command) elsewhere(src sources) []string {
-	if c.Sites == nil || src.options.has("rigid") {
-		return nil
-	}
-	return src.options.elsewhere()
-}
-
-// onClusters submits a job to the best of several clusters, or one to each of them for a campaign.
-func (c *Command) onClusters(ctx context.Context, program sbatch, src sources, b *bagCall, names []string) (int, error) {
-	switch {
-	case names != nil && src.isCampaign(b):
-		return c.campaign(ctx, program, src, *b, names)
-	case b.collects():
-		return 0, errCollect
-	}
-	return c.among(ctx, program, src, names)
-}
-
 // isCampaign reports whether the command line has a bag for best-effort jobs: a campaign, if it is for several clusters.
 func (s sources) isCampaign(b *bagCall) bool {
 	bestEffort := s.options.has("best-effort") || contains(s.options.own, "best-effort")

@@ -43,6 +43,8 @@ type Command struct {
 
 	// Sites returns the clusters that --clusters names, or why it cannot. nil: there is only this one.
 	Sites func(ctx context.Context, names []string) ([]Site, error)
+	// Clusters says where input files are, and how fast they get to other clusters.
+	Clusters config.Clusters
 
 	// Progress shows how a campaign stands that --wait waits for; the zero value once that is over. nil: nothing is shown.
 	Progress func(bag.Summary)
@@ -110,8 +112,8 @@ func (c *Command) run(ctx context.Context) (int, error) {
 		return 0, err
 	}
 
-	if names := c.elsewhere(src); names != nil || tasks.collects() {
-		return c.onClusters(ctx, program, src, tasks, names)
+	if status, placed, err := c.placed(ctx, program, src, tasks); placed {
+		return status, err
 	}
 
 	// 4. Sources → request (pure), and what it reads: the file with a speed-up.

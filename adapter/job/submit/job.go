@@ -21,11 +21,13 @@ type submission struct {
 	gres     gres
 
 	userTime     int64 // the user's own time limit in minutes; 0: none
+	timed        bool  // it lasts as long as its time limit
 	implied      bool  // from the partition
 	maxTime      int64 // allowed by the partition, in minutes
 	testOnly     bool
-	ownFrequency bool  // the user set SLURM_CPU_FREQ_REQ, which ranks before the profile
-	doubt        error // why it is infeasible as requested, if plugins may move it elsewhere
+	ownFrequency bool    // the user set SLURM_CPU_FREQ_REQ, which ranks before the profile
+	staging      staging // of its input files
+	doubt        error   // why it is infeasible as requested, if plugins may move it elsewhere
 }
 
 // script is a batch script.

@@ -70,6 +70,7 @@ func overlaid(given *request.Malleable, fromScript request.Malleable, overridden
 // partition's limit applies (feasible.go).
 func (r *submission) readDuration() error {
 	r.inScript = false // the script does not say how long
+	r.timed = true
 	known := r.request
 	known.Lasts(1)
 	if err := known.CheckMalleable(); err != nil {

@@ -29,7 +29,7 @@ const (
 	flagOptions     = `consolidate-segments contiguous external help/h hold/H ignore-pbs no-requeue overcommit/O
 		oversubscribe/s parsable quiet/Q reboot spread-job spread-segments stepmgr test-only usage
 		use-min-nodes verbose/v version/V wait/W`
-	ownOptions = `component expand-limit drive max-nodes moldable moldable-by malleable size grace speedup on-grow on-shrink on-step` // and profile, whose name sbatch uses too
+	ownOptions = `component expand-limit drive max-nodes moldable moldable-by malleable size grace speedup on-grow on-shrink on-step stage-in` // and profile, whose name sbatch uses too
 	ownChoice  = `placement`
 	ownFlags   = `dry-run require-profile rigid prefer-start prefer-waste prefer-near best-effort`
 )
@@ -127,7 +127,7 @@ func ownVariable(option string) string {
 // value end in '='.
 func OptionNames() []string {
 	t := newOptionTable()
-	names := []string{"--profile=", "--component=", "--moldable=", "--moldable-by=", "--malleable=", "--size=", "--grace=", "--speedup=", "--expand-limit=", "--drive=", "--max-nodes=", "--on-grow=", "--on-shrink=", "--on-step=", "--prefer-start", "--prefer-waste", "--prefer-near", "--best-effort", "--placement=", "--dry-run", "--require-profile", "--rigid", "--tasks=", "--bag=", "--retries=", "--checkpoint=", "--checkpoint-signal=", "--checkpoint-cmd=", "--restart-cmd=", "--task-time=", "--drain-time=", "--collect="}
+	names := []string{"--profile=", "--component=", "--moldable=", "--moldable-by=", "--malleable=", "--size=", "--grace=", "--speedup=", "--expand-limit=", "--drive=", "--max-nodes=", "--on-grow=", "--on-shrink=", "--on-step=", "--stage-in=", "--prefer-start", "--prefer-waste", "--prefer-near", "--best-effort", "--placement=", "--dry-run", "--require-profile", "--rigid", "--tasks=", "--bag=", "--retries=", "--checkpoint=", "--checkpoint-signal=", "--checkpoint-cmd=", "--restart-cmd=", "--task-time=", "--drain-time=", "--collect="}
 	for _, name := range slices.Sorted(maps.Keys(t.Long)) {
 		text := "--" + name
 		if t.Long[name] == getopt.Required {

@@ -35,6 +35,11 @@ func (s sender) dryRun(r submission) error {
 
 // send submits the job and returns sbatch's exit status.
 func (s sender) send(ctx context.Context, r submission) (int, error) {
+	r, done, err := r.withStaging()
+	defer done()
+	if err != nil {
+		return 0, err
+	}
 	watched := !r.testOnly && (r.options.target != "" || s.site.seesSubmissions(ctx) || request.HasLine(r.script.text))
 	if r.request.Drive.Means().StepsAreJobs {
 		return s.sendChain(ctx, r, watched)

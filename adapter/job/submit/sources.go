@@ -14,6 +14,7 @@ type sources struct {
 	options layers
 	script  script
 	evo     request.Request // of the script's #EVO lines
+	staging *staging        // to the cluster that the job is submitted to; nil: it is not known
 }
 
 // sources reads everything that says what is submitted; text is the script, if it was read already.

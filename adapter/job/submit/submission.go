@@ -96,6 +96,9 @@ func evolution(src sources, defaults request.Request) (submission, error) {
 		return r, err
 	}
 	r.request.Hooks = r.request.Hooks.Over(src.evo.Hooks)
+	if r.request.Inputs == nil {
+		r.request.Inputs = src.evo.Inputs
+	}
 	if r.request.Drive == "" && defaults.Drive.Means().StepsAreJobs {
 		r.request.Drive = defaults.Drive // a chain is made here, not by the sidecar
 	}
@@ -106,7 +109,7 @@ func evolution(src sources, defaults request.Request) (submission, error) {
 	if r.request.Profile == nil {
 		return r, errors.New("no evolution profile: give --profile=NODES@DURATION[,NODES@DURATION…], --moldable=ALTERNATIVES, --malleable=MIN-MAX, --best-effort, or an #EVO line in the script (for a job that does not evolve, leave out evosbatch's own options, --require-profile among them)")
 	}
-	return r, nil
+	return r, r.stage(src.staging)
 }
 
 // requested returns the request of the command line, completed from the environment.

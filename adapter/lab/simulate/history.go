@@ -42,6 +42,7 @@ type history struct {
 
 	fault   map[string][]slurmsim.Fault // coming ones, by command; "": any change
 	hosts   *hosts                      // two with a sidecar each; nil: one
+	seat    *seat                       // among two clusters; nil: there is one
 	twin    *Sidecar                    // a second sidecar, started by mistake
 	shipped *Database                   // copy of the database on a second host; nil: none
 	began   map[string]time.Duration    // of stock jobs; nil if not needed
@@ -72,6 +73,7 @@ type playing struct {
 	other  *Database                               // that the sidecar begins with; nil: an empty one
 	start  time.Time                               // of the cluster's clock, as in slurmsim.Options
 	skip   bool                                    // skip polls without effect, like the script's word rest
+	seat   *seat                                   // among two clusters; nil: there is one
 }
 
 // play plays a script in that way. It returns how much virtual time has passed.
@@ -112,6 +114,7 @@ func play(script string, out io.Writer, how playing) (lasted time.Duration, err 
 		}
 		return s
 	}
+	h.seat = how.seat.in(h)
 	h.s = one()
 	h.s.Database.Arrivals = append(h.s.Database.Arrivals, set.learnt...)
 	if set.hosts == nil {
@@ -130,6 +133,7 @@ func play(script string, out io.Writer, how playing) (lasted time.Duration, err 
 	}
 	h.sum()
 	h.checks.checkApps()
+	h.seat.checkKept()
 	h.hosts.checkCalls()
 	return 0, h.wrong()
 }

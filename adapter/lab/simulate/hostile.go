@@ -16,7 +16,7 @@ var numbers = []int64{0, 1, 2, 3, 9, 1000, 10_000_000, math.MaxInt32, math.MaxIn
 func (g *storming) hostile(apps []string) {
 	for i := range 1 + g.IntN(4) {
 		g.at(g.when(storm), "stock evil%d %d 10m %dm user=mallory comment=evo:v2;%s;;", i, 1+g.IntN(g.nodes), 1+g.IntN(10), g.marker())
-		g.at(storm, "cancel evil%d", i)
+		g.hostiles = append(g.hostiles, fmt.Sprintf("evil%d", i))
 	}
 	for i := range g.IntN(3) {
 		g.at(g.when(storm), "forge forged%d %s", i, apps[g.IntN(len(apps))])
@@ -26,7 +26,7 @@ func (g *storming) hostile(apps []string) {
 	}
 	begun := g.when(storm)
 	g.at(begun, "submit greedy %s user=mallory limit=90m", g.insatiable())
-	g.at(storm, "cancel greedy")
+	g.hostiles = append(g.hostiles, "greedy")
 	for range g.IntN(4) {
 		g.at(begun+g.when(storm-begun), "change greedy %+d", numbers[g.IntN(len(numbers))])
 	}

@@ -579,6 +579,11 @@ func (h *history) place(words []string) error {
 	if len(words) < 2 {
 		return errors.New("place KEY PROFILE, or place KEY withdraw")
 	}
+	return h.question(words, func(*api.Placement) {}) // the reply is part of the history
+}
+
+// question does what place does, and calls a function with the answer.
+func (h *history) question(words []string, answered func(*api.Placement)) error {
 	o := options(words[1:])
 	q := &api.PlacementQuery{ID: words[0], Partition: o["partition"], Exclude: o["exclude"]}
 	if _, q.Withdraw = o["withdraw"]; !q.Withdraw {
@@ -598,7 +603,9 @@ func (h *history) place(words []string) error {
 	}
 	user := userNamed(o["user"])
 	h.s.Cluster.Go(func(p *slurmsim.Process) {
-		h.s.call(p, msg.Call{UID: user.UID, User: user.Name, Place: q}) // the reply is part of the history
+		if r, ok := h.s.call(p, msg.Call{UID: user.UID, User: user.Name, Place: q}); ok && r.Place != nil {
+			answered(r.Place)
+		}
 	})
 	return nil
 }

@@ -234,6 +234,9 @@ func Storm(seed uint64) string {
 		head = append(head, fmt.Sprintf("%v up n%d", storm, n))
 	}
 	head = append(head, fmt.Sprintf("%v boot", storm), fmt.Sprintf("%v start", storm))
+	for _, name := range g.hostiles { // once slurmctld is up: a job that can never start would stay
+		head = append(head, fmt.Sprintf("%v cancel %s", storm, name))
+	}
 	if g.broken > 0 { // a crash may have undone that it was mended
 		head = append(head, fmt.Sprintf("%v mended n%d", storm+time.Second, g.broken), fmt.Sprintf("%v up n%d", storm+10*time.Minute, g.broken))
 	}
@@ -381,12 +384,15 @@ type storming struct {
 	down   []int
 	deaf   time.Duration // how long jobs run that never call next: they end by their limits
 	work   time.Duration // how long all others run, one after the other
+
+	hostiles []string // mallory's jobs, which end with the storm
 }
 
 // add adds what another one has made.
 func (g *storming) add(o *storming) {
 	g.lines = append(g.lines, o.lines...)
 	g.work += o.work
+	g.hostiles = append(g.hostiles, o.hostiles...)
 }
 
 // lasts notes how long a step or a job lasts at most, with the time that it takes to begin.

@@ -68,6 +68,9 @@ func (h *history) words() map[string]doing {
 	if h.hosts != nil {
 		maps.Copy(all, h.hosts.words())
 	}
+	if h.seat != nil {
+		maps.Copy(all, h.seat.words())
+	}
 	return all
 }
 

@@ -163,3 +163,21 @@ func TestNeverTooWide(t *testing.T) {
 		}
 	})
 }
+
+func TestHeat(t *testing.T) {
+	for _, c := range []struct {
+		numbers []int
+		most    int
+		want    string
+		ascii   string
+	}{
+		{[]int{0, 1, 5, 10, 99, -1}, 10, "·▁▄██·", ".:+@@."},
+		{[]int{0, 3}, 0, "··", ".."},
+		{nil, 4, "", ""},
+		{[]int{1, 8}, 8, "▁█", ":@"},
+	} {
+		if got, ascii := Heat(c.numbers, c.most, false), Heat(c.numbers, c.most, true); got != c.want || ascii != c.ascii {
+			t.Errorf("%v of %d: %q and %q, want %q and %q", c.numbers, c.most, got, ascii, c.want, c.ascii)
+		}
+	}
+}

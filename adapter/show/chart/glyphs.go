@@ -40,6 +40,23 @@ func (c *canvas) bar(l lane, nodes, peak int, planned bool) string {
 	return c.paint(levels[min(max(level, 1), len(levels))-1], color)
 }
 
+// Heat draws a column per number, the higher the larger it is; 0 is a dot. `most` has the highest column.
+func Heat(numbers []int, most int, ascii bool) string {
+	levels, none := unicodeGlyphs.allocated, "·"
+	if ascii {
+		levels, none = strings.Split(":-=+*%#@", ""), "."
+	}
+	var b strings.Builder
+	for _, n := range numbers {
+		if n <= 0 || most <= 0 {
+			b.WriteString(none)
+			continue
+		}
+		b.WriteString(levels[(min(n, most)*len(levels)-1)/most])
+	}
+	return b.String()
+}
+
 // hue is one of the 256 colours for allocated nodes, and a darker one for planned nodes.
 type hue struct{ allocated, planned int }
 

@@ -85,6 +85,14 @@ func (c *Controller) Power(ctx context.Context) (p api.Power, err error) {
 	return p, err
 }
 
+// PowerHistory implements api.Backend.
+func (c *Controller) PowerHistory(ctx context.Context) (h api.PowerHistory, err error) {
+	if !c.onLoop(ctx, func() { h = c.core.PowerHistory() }) {
+		err = errNotRunning
+	}
+	return h, err
+}
+
 // wanted returns the texts of the settings that a request asks for.
 func wanted(r api.SettingsRequest, now, configured config.Config) (map[string]string, error) {
 	texts := map[string]string{}

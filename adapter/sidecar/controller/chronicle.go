@@ -79,6 +79,7 @@ var eventTexts = map[string]string{
 	"step ended":           "step {step} ended",
 	"step corrected":       "it is in step {step}",
 	"nodes changed":        "nodes {from} became {to}[: {lost} failed]",
+	"nodes failed":         "{lost} failed, which had left it before",
 	"ended":                "ended {state} in step {step} of {steps}",
 	"requeued":             "requeued in step {step}: it starts over[; {lost} failed]",
 	"nodes left alone":     "Slurm does not start it on idle nodes {nodes}, which are left alone from now on: {why}[; {suppressed} more before it]",

@@ -2,9 +2,11 @@ package controller_test
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
+	"github.com/evoslurm/evoslurm/adapter/api"
 	"github.com/evoslurm/evoslurm/adapter/internal/drivemode"
 	"github.com/evoslurm/evoslurm/adapter/job/request"
 	"github.com/evoslurm/evoslurm/slurmctl"
@@ -73,6 +75,76 @@ func TestPrefer(t *testing.T) {
 			l.end(id)
 		})
 	}
+}
+
+// TestFailedNodes checks that a job learns which nodes failed: a job that goes on without one, a job whose companion Slurm ends with
+// all of its nodes, and a job that Slurm requeues. The answer to the same call has the loss again, also from another sidecar, and no later
+// answer has it.
+func TestFailedNodes(t *testing.T) {
+	t.Parallel()
+	l := newLab(t, slurmtest.Options{Accounting: true, PermitJobExpansion: true})
+	fails := func(l *lab, id uint32, node string, want api.Allocation) {
+		l.t.Helper()
+		l.must(l.cluster.StopNode(l.ctx(), node))
+		l.scontrol("update", "NodeName="+node, "State=DOWN", "Reason=test")
+		l.eventually("the loss of "+node, func() error {
+			a, err := l.Allocation(l.ctx(), id)
+			if err == nil && (!slices.Equal(a.Lost, want.Lost) || a.Restarts != want.Restarts) {
+				err = fmt.Errorf("lost %v, restarted %d times", a.Lost, a.Restarts)
+			}
+			return err
+		})
+	}
+	answers := func(l *lab, a api.Allocation, lost []string, restarts int) {
+		l.t.Helper()
+		if !slices.Equal(a.Lost, lost) || a.Restarts != restarts {
+			l.t.Errorf("step %d: lost %v, restarted %d times, want %v and %d", a.Step, a.Lost, a.Restarts, lost, restarts)
+		}
+	}
+	back := func(l *lab, id uint32, node string) {
+		l.t.Helper()
+		l.must(l.cluster.StartNode(l.ctx(), node))
+		l.eventually(node+" back", func() error { // slurmd registers, and slurmctld has it serve again
+			nodes, _, err := l.slurm.Nodes(l.ctx())
+			for _, n := range nodes {
+				if n.Name == node && n.Failed() {
+					return fmt.Errorf("it is %s%s", n.State, n.Flags)
+				}
+			}
+			return err
+		})
+		l.end(id)
+	}
+	l.run("merge", func(l *lab) {
+		id := l.submitSpec(request.Request{Drive: drivemode.Merge}, "3@5s,1@5s,1@5s", "--no-kill")
+		l.running(id, 1)
+		lost := l.nodesOf(id)[2:]
+		fails(l, id, lost[0], api.Allocation{Lost: lost})
+		l.stop()
+		l.start()
+		answers(l, l.next(id, 1), lost, 0)
+		answers(l, l.next(id, 1), lost, 0) // the same call again
+		answers(l, l.next(id, 2), nil, 0)
+		back(l, id, lost[0])
+	})
+	l.run("companion", func(l *lab) {
+		id := l.submitSpec(request.Request{Drive: drivemode.Companion}, "1@5s,3@10m,1@5s")
+		l.running(id, 1)
+		a := l.next(id, 1)
+		lost := a.Parts[1].NodeList
+		fails(l, id, lost[1], api.Allocation{Lost: lost})
+		answers(l, l.next(id, 2), lost, 0)
+		back(l, id, lost[1])
+	})
+	l.run("requeued", func(l *lab) {
+		id := l.submit("2@5s,1@5s", "--requeue")
+		l.running(id, 1)
+		lost := l.nodesOf(id)[1:]
+		fails(l, id, lost[0], api.Allocation{Lost: lost, Restarts: 1})
+		answers(l, l.next(id, 1), lost, 1)
+		answers(l, l.next(id, 1), lost, 1)
+		back(l, id, lost[0])
+	})
 }
 
 // TestRacks checks that a job with alternatives in brackets starts where its growths fit too, and grows there by

@@ -62,6 +62,9 @@ func (c *Core) Budget() api.Budget {
 // Power returns which idle nodes are off by plan, or would be, and what that saves.
 func (c *Core) Power() api.Power { return power.Show(c.c) }
 
+// PowerHistory returns what was learnt of jobs that nobody planned, and the reserve that follows.
+func (c *Core) PowerHistory() api.PowerHistory { return power.History(c.c) }
+
 // Check returns an error if the jobs or the tasks under way violate an invariant. It is for tests.
 func (c *Core) Check() error { return view.Check(c.c) }
 

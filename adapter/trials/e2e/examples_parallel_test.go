@@ -9,8 +9,12 @@ import (
 	"strings"
 )
 
+// lateStarts is how many starts may lose their node although it drains for long enough: one at each of the two shrinks. On a busy machine,
+// a start may reach its node more than three seconds after parallel made it, when the node no longer waits for it.
+const lateStarts = 2
+
 // paralleled wants the squares of 1 to n, each once, and a log in which every start succeeded in the end. With lost, some
-// starts must have lost their node before.
+// starts must have lost their node before; otherwise at most lateStarts.
 func paralleled(n int, lost bool) func(*site, exampleRun, []string) {
 	return func(s *site, run exampleRun, out []string) {
 		s.t.Helper()
@@ -35,7 +39,7 @@ func paralleled(n int, lost bool) func(*site, exampleRun, []string) {
 				s.t.Errorf("%s: start %d never succeeded", run, seq)
 			}
 		}
-		if lost != (failed > 0) {
+		if lost && failed == 0 || !lost && failed > lateStarts {
 			s.t.Errorf("%s: %d starts lost their node:\n%s", run, failed, text)
 		}
 	}

@@ -52,7 +52,7 @@ var tried = map[string]string{
 	"editor /etc/evoslurm/evoslurm.yaml": "make try-packages", "systemctl enable --now evoslurmd.socket evoslurmd": "systemd-analyze verify, in make try-packages",
 	"spack repo add contrib/spack/spack_repo/evoslurm": "by hand", "spack install evoslurm": "by hand",
 	"dnf --installroot=$CHROOT install ./evoslurm-client-*.rpm": "dnf without --installroot, in make try-packages", "wwctl overlay import generic /etc/evoslurm/evoslurm.yaml": "nobody: there is no Warewulf here",
-	"evosqueue -M all": "TestClusters", "evosbatch -M all …": "TestClusters",
+	"evosqueue -M all": "TestClusters", "evosbatch --stage-in": "TestClusters", "evosbatch -M all …": "TestClusters",
 	"scontrol update NodeList=": "TestMatrixStepMgr", "scontrol reconfigure": "the controller's tests", "kill -9": "make crash", "import evoslurm": "make try-packages",
 }
 

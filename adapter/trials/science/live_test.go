@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"regexp"
+	"runtime"
 	"strconv"
 	"strings"
 	"sync"
@@ -24,7 +25,7 @@ import (
 )
 
 var (
-	seeds = flag.String("science.seeds", "1", "seeds of the streams, one after another")
+	seeds = flag.String("science.seeds", "1,2", "seeds of the streams, one after another")
 	out   = flag.String("science.out", "", "folder for figures, the page, and the figures' numbers")
 	only  = flag.String("science.only", "", "the one way to try")
 	most  = flag.Duration("science.most", 45*time.Minute, "how long a stream may take")
@@ -58,7 +59,8 @@ func TestScience(t *testing.T) {
 	must(t, os.Symlink("evosctl", bin+"/evolaunch"))
 	run(t, dir, "mpicc", "-O2", "-Wall", "-Werror", "-o", bin+"/amr", "../../../contrib/examples/amr/amr.c", "-lp4est", "-lsc", "-lm")
 	c := measure(t, dir)
-	var trials []Trial
+	var found Result
+	var loads []string
 	for _, seed := range strings.Split(*seeds, ",") {
 		n, err := strconv.ParseUint(seed, 10, 64)
 		must(t, err)
@@ -71,25 +73,27 @@ func TestScience(t *testing.T) {
 				t.Errorf("%s: mass %g, error %g, and %g, %g in %s", w.Name, w.Mass, w.Error, trial.Ways[0].Mass, trial.Ways[0].Error, trial.Ways[0].Name)
 			}
 		}
-		t.Logf("load %s to %s", load, rig.Load())
+		loads = append(loads, fmt.Sprintf("%s to %s", load, rig.Load()))
+		t.Logf("load %s", loads[len(loads)-1])
 		if len(trial.Ways) > 0 {
-			trials = append(trials, trial)
+			found.Trials = append(found.Trials, trial)
 		}
 	}
-	if *out == "" || len(trials) == 0 {
+	if *out == "" || len(found.Trials) == 0 {
 		return
 	}
 	must(t, os.MkdirAll(*out, 0o755))
 	var text, page bytes.Buffer
-	about := fmt.Sprintf("%s. The profile %s, made by evosctl profile from a short run; a cluster of %d nodes, full of other users' jobs.", time.Now().Format("2006-01-02"), c.profile, cluster)
-	must(t, Page(&page, trials, about))
+	found.About = fmt.Sprintf("%s, on %d processors, load %s. The profile is %s, made by evosctl profile from a short run.", time.Now().Format("2006-01-02"), runtime.NumCPU(), strings.Join(loads, " and "), c.profile)
+	must(t, Page(&page, found))
 	must(t, os.WriteFile(*out+"/science.html", page.Bytes(), 0o644))
-	must(t, json.NewEncoder(&text).Encode(trials))
+	must(t, json.NewEncoder(&text).Encode(found))
 	must(t, os.WriteFile(*out+"/science.json", text.Bytes(), 0o644))
-	for _, trial := range trials {
+	must(t, os.WriteFile(*out+"/science.md", []byte(Tables(found)), 0o644))
+	for _, trial := range found.Trials {
 		var figure, trace bytes.Buffer
 		must(t, Figure(&figure, trial))
-		must(t, Trace(&trace, trial, trial.Ways[0]))
+		must(t, Trace(&trace, found.About, trial, trial.Ways[0]))
 		must(t, os.WriteFile(fmt.Sprintf("%s/%s-%d.txt", *out, strings.ReplaceAll(trial.Ways[0].Name, " ", "-"), trial.Seed), trace.Bytes(), 0o644))
 		must(t, os.WriteFile(fmt.Sprintf("%s/science-%d.svg", *out, trial.Seed), figure.Bytes(), 0o644))
 	}
@@ -139,7 +143,7 @@ func measure(t *testing.T, dir string) (c measured) {
 	}
 	must(t, os.WriteFile(dir+"/trace", []byte(trace.String()), 0o644))
 	lines := strings.Split(trace.String(), "\n")
-	how := []string{"profile", "--from=trace", fmt.Sprintf("--per-node=%d", perNode), "--shortest=25s"}
+	how := []string{"profile", "--from=trace", fmt.Sprintf("--per-node=%d", perNode), "--shortest=8s"}
 	table := run(t, dir, bin+"/evosctl", append(how, "--margin=0")...)
 	t.Logf("the profile:\n%s", table)
 	done := 0
@@ -199,9 +203,9 @@ func newRun(t *testing.T, c measured, name string) *caseRun {
 	r := &caseRun{T: t, measured: c, name: name, ctx: ctx}
 	r.Rig = rig.In(t, slurmtest.Options{
 		Nodes: cluster, Accounting: true, PermitJobExpansion: true,
-		// Open MPI's daemons of several nodes cannot share a folder. With Slurm's own SlurmdTimeout, nodes register again after 2,000
-		// seconds. At that, slurmctld ends a job whose first node by name is not that of its batch script, as after merges.
-		ExtraConf: "TaskProlog=@DIR@/own-tmp\nSlurmdTimeout=300\n",
+		// Open MPI's daemons of several nodes cannot share a folder. With Slurm's own BatchStartTimeout, slurmctld requeues a job whose
+		// first node by name is not that of its batch script, as after merges, when that node registers again.
+		ExtraConf: "TaskProlog=@DIR@/own-tmp\nBatchStartTimeout=7200\n",
 		Files:     map[string]string{"own-tmp": "#!/bin/sh\nmkdir -p @DIR@/tmp/$SLURM_JOB_USER-$SLURMD_NODENAME && echo export TMPDIR=@DIR@/tmp/$SLURM_JOB_USER-$SLURMD_NODENAME\n"},
 	}, bin, "")
 	must(t, os.Mkdir(r.Cluster.Dir()+"/tmp", 0o755))
@@ -234,7 +238,7 @@ func (r *caseRun) way(seed uint64) Way {
 			r.Fatalf("the case has not ended: %v\n%s\n%s", r.ctx.Err(), r.text("notes"), r.text("amr.out"))
 		}
 	}
-	w.Polls = append(w.Polls, r.poll())
+	w.Polls = Thin(append(w.Polls, r.poll()))
 	must(r.T, w.notes(r.text("notes"), float64(r.up.UnixNano())/1e9, len(r.steps)))
 	must(r.T, w.read(r.text("amr.out")))
 	if r.name == "planned" || r.name == "on demand" {
@@ -246,7 +250,7 @@ func (r *caseRun) way(seed uint64) Way {
 		if err != nil {
 			r.Fatalf("evosctl report: %v\n%s", err, errs)
 		}
-		w.HeldIdle = 3600 * report.Total.HeldIdle
+		w.Counted, w.HeldIdle = true, 3600*report.Total.HeldIdle
 		w.Later, w.LaterBy = report.Total.Delayed.Jobs, float64(report.Total.Delayed.Seconds)
 		r.Logf("promises: %+v, stock jobs delayed: %+v", report.Total.Promises, report.Total.Delayed)
 	}

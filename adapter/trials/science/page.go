@@ -1,12 +1,14 @@
 package science
 
 import (
+	"cmp"
 	"crypto/sha256"
 	_ "embed"
 	"encoding/base64"
 	"fmt"
 	"html/template"
 	"io"
+	"slices"
 	"strings"
 )
 
@@ -18,22 +20,80 @@ const style = `body{font-family:sans-serif;max-width:62em;margin:2em auto;paddin
 var parsed = template.Must(template.New("science").Parse(page))
 
 // Heads holds the headings of Cells.
-var Heads = []string{"way", "waited before", "waited inside", "at each growth, s", "done after", "node-hours had", "needed", "idle while jobs waited", "of that by holds", "stock jobs later by holds"}
+var Heads = []string{"way", "waited before", "waited inside", "at each growth, s", "at each shrink, s", "done after", "node-hours had", "needed", "idle while jobs waited", "of that by holds", "stock jobs later by holds"}
 
 // Fields returns a way's row of the table, under Heads.
 func (t Trial) Fields(w Way) []string {
 	r := t.Row(w)
-	growths := "–"
-	for i, g := range r.Growths {
-		if i == 0 {
-			growths = fmt.Sprintf("%.1f", g)
-		} else {
-			growths += fmt.Sprintf(", %.1f", g)
+	each := func(waits []float64) string {
+		var texts []string
+		for _, seconds := range waits {
+			texts = append(texts, fmt.Sprintf("%.1f", seconds))
 		}
+		return cmp.Or(strings.Join(texts, ", "), "–")
 	}
 	hours := func(nodeSeconds float64) string { return fmt.Sprintf("%.2f", nodeSeconds/3600) }
-	return []string{w.Name, fmt.Sprintf("%.0f s", r.Before), fmt.Sprintf("%.0f s", r.Inside), growths, fmt.Sprintf("%.0f s", r.Makespan),
-		hours(r.Had), hours(r.Needed), hours(r.Unused), hours(r.HeldIdle), fmt.Sprintf("%d, by %.0f s in all", w.Later, w.LaterBy)}
+	held, later := "–", "–"
+	if w.Counted {
+		held, later = hours(r.HeldIdle), fmt.Sprintf("%d, by %.0f s in all", w.Later, w.LaterBy)
+	}
+	return []string{w.Name, fmt.Sprintf("%.0f s", r.Before), fmt.Sprintf("%.0f s", r.Inside), each(r.Growths), each(r.Shrinks), fmt.Sprintf("%.0f s", r.Makespan),
+		hours(r.Had), hours(r.Needed), hours(r.Unused), held, later}
+}
+
+// MeanHeads holds the headings of Means.
+var MeanHeads = []string{"way", "waited before, s", "waited inside, s", "at a growth, s", "at a shrink, s", "done after, s", "node-hours had"}
+
+// Means returns for each way what the streams have in the mean, with the least and the most, under MeanHeads. All growths of all streams
+// count as one sample, and so do all shrinks.
+func Means(trials []Trial) (rows [][]string) {
+	for i, w := range trials[0].Ways {
+		var samples [6][]float64
+		for _, t := range trials {
+			r := t.Row(t.Ways[i])
+			for k, values := range [][]float64{{r.Before}, {r.Inside}, r.Growths, r.Shrinks, {r.Makespan}, {r.Had / 3600}} {
+				samples[k] = append(samples[k], values...)
+			}
+		}
+		row := []string{w.Name}
+		for k, values := range samples {
+			digits := []int{0, 0, 1, 1, 0, 2}[k]
+			if len(values) == 0 {
+				row = append(row, "–")
+				continue
+			}
+			sum := 0.
+			for _, v := range values {
+				sum += v
+			}
+			row = append(row, fmt.Sprintf("%.*f (%.*f … %.*f)", digits, sum/float64(len(values)), digits, slices.Min(values), digits, slices.Max(values)))
+		}
+		rows = append(rows, row)
+	}
+	return rows
+}
+
+// Tables returns the tables of a result in Markdown: each stream, and the means.
+func Tables(r Result) string {
+	var b strings.Builder
+	table := func(heads []string, rows [][]string) {
+		fmt.Fprintf(&b, "| %s |\n|%s\n", strings.Join(heads, " | "), strings.Repeat("---|", len(heads)))
+		for _, row := range rows {
+			fmt.Fprintf(&b, "| %s |\n", strings.Join(row, " | "))
+		}
+	}
+	b.WriteString(r.About + "\n")
+	for _, t := range r.Trials {
+		fmt.Fprintf(&b, "\nStream %d:\n\n", t.Seed)
+		var rows [][]string
+		for _, w := range t.Ways {
+			rows = append(rows, t.Fields(w))
+		}
+		table(Heads, rows)
+	}
+	fmt.Fprintf(&b, "\nThe mean of %d streams, and in parentheses the least and the most:\n\n", len(r.Trials))
+	table(MeanHeads, Means(r.Trials))
+	return b.String()
 }
 
 // Ideal returns how long a rigid job on the peak would take, and its node-seconds, if more nodes than a step needs always helped.
@@ -47,9 +107,9 @@ func (t Trial) Ideal() (seconds, nodeSeconds float64) {
 }
 
 // Trace writes a way's cells and nodes over time, as docs/data has them, in seconds since its first step began.
-func Trace(out io.Writer, t Trial, w Way) error {
+func Trace(out io.Writer, about string, t Trial, w Way) error {
 	var b strings.Builder
-	b.WriteString("# SECONDS CELLS KIB NODES\n")
+	fmt.Fprintf(&b, "# contrib/examples/amr as an evolving job on a private Slurm (make science, stream %d). %s\n# SECONDS CELLS KIB NODES\n", t.Seed, about)
 	for _, c := range w.Mesh {
 		at, nodes := t.At(w, c.Iteration), 0
 		for i, s := range t.Steps {
@@ -64,7 +124,7 @@ func Trace(out io.Writer, t Trial, w Way) error {
 }
 
 // Page writes one HTML file with the figure and the table of each trial. It fetches nothing and runs nothing.
-func Page(out io.Writer, trials []Trial, about string) error {
+func Page(out io.Writer, r Result) error {
 	type shown struct {
 		Trial
 		Figure template.HTML
@@ -79,8 +139,10 @@ func Page(out io.Writer, trials []Trial, about string) error {
 		About  string
 		Heads  []string
 		Trials []shown
-	}{"default-src 'none'; style-src 'sha256-" + base64.StdEncoding.EncodeToString(sum[:]) + "'; base-uri 'none'; form-action 'none'", style, about, Heads, nil}
-	for _, t := range trials {
+		Means  [][]string
+		Over   []string
+	}{"default-src 'none'; style-src 'sha256-" + base64.StdEncoding.EncodeToString(sum[:]) + "'; base-uri 'none'; form-action 'none'", style, r.About, Heads, nil, Means(r.Trials), MeanHeads}
+	for _, t := range r.Trials {
 		var figure strings.Builder
 		if err := Figure(&figure, t); err != nil {
 			return err

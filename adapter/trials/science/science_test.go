@@ -2,9 +2,11 @@ package science
 
 import (
 	"bytes"
+	"encoding/json"
 	"encoding/xml"
 	"errors"
 	"flag"
+	"fmt"
 	"io"
 	"math"
 	"os"
@@ -33,31 +35,31 @@ func TestStream(t *testing.T) {
 	}
 }
 
-// sample is a case of two steps: planned, and with a growth that waits for 30 seconds.
+// sample is a case of three steps: planned, and with a growth that waits for 30 seconds. Its shrink takes a second.
 func sample(t *testing.T) Trial {
-	trial := Trial{Seed: 1, Nodes: 10, Steps: []Step{{2, 64, 40}, {6, 128, 50}}}
+	trial := Trial{Seed: 1, Nodes: 10, Steps: []Step{{2, 64, 40}, {6, 128, 50}, {3, 64, 10}}}
 	for _, wait := range []float64{0, 30} {
-		w := Way{Name: "planned", Submit: 10, HeldIdle: 36}
+		w := Way{Name: "planned", Submit: 10, HeldIdle: 36, Counted: true}
 		if wait > 0 {
 			w.Name, w.HeldIdle = "on demand", 0
 		}
-		notes := "begun 1 1030.5\ndone 1 1070.5\nbegun 2 1070.5\ndone 2 1120.5\n"
-		if wait > 0 {
-			notes = "begun 1 1030.5\ndone 1 1070.5\nbegun 2 1100.5\ndone 2 1150.5\n"
-		}
-		if err := w.notes(notes, 1000, 2); err != nil {
+		notes := "begun 1 1030.5\ndone 1 1070.5\n" + fmt.Sprintf("begun 2 %g\ndone 2 %g\nbegun 3 %g\ndone 3 %g\n", 1070.5+wait, 1120.5+wait, 1121.5+wait, 1131.5+wait)
+		if err := w.notes(notes, 1000, 3); err != nil {
 			t.Fatal(err)
 		}
-		printed := "iteration 64: 700 cells, 0.5 s\n2 ranks, iterations 0 to 64 of 192: 0.5 s, cells 700, 64 to 700 so far, mass 1e-02, error 2e-03\n" +
-			"iteration 128: 2100 cells, 0.4 s\niteration 192: 90 cells, 0.9 s\n6 ranks, iterations 64 to 192 of 192: 0.9 s, cells 90, 64 to 2100 so far, mass 5e-05, error 6e-05\n"
+		printed := "iteration 64: 700 cells, 0.5 s\n2 ranks, iterations 0 to 64 of 256: 0.5 s, cells 700, 64 to 700 so far, mass 1e-02, error 2e-03\n" +
+			"iteration 128: 2100 cells, 0.4 s\niteration 192: 90 cells, 0.9 s\n6 ranks, iterations 64 to 192 of 256: 0.9 s, cells 90, 64 to 2100 so far, mass 5e-05, error 6e-05\n" +
+			"iteration 256: 64 cells, 0.1 s\n3 ranks, iterations 192 to 256 of 256: 0.1 s, cells 64, 64 to 2100 so far, mass 5e-05, error 6e-05\n"
 		if err := w.read(printed); err != nil {
 			t.Fatal(err)
 		}
-		for at := 0.5; at < 160; at++ {
+		for at := 0.5; at < 180; at++ {
 			p := Poll{At: at, Others: 8, Waiting: 3}
 			switch {
 			case at >= 70.5+wait && at < 120.5+wait:
 				p.Case, p.Others = 6, 3
+			case at >= 120.5+wait && at < 131.5+wait:
+				p.Case, p.Others = 3, 7
 			case at >= 30.5 && at < 70.5+wait:
 				p.Case = 2
 			}
@@ -71,23 +73,30 @@ func sample(t *testing.T) Trial {
 func TestRow(t *testing.T) {
 	trial := sample(t)
 	want := []Row{
-		{Before: 20.5, Growths: []float64{0}, Makespan: 110.5, Had: 2*40 + 6*50, Needed: 380, Unused: 2*20.5 + 50, HeldIdle: 36},
-		{Before: 20.5, Inside: 30, Growths: []float64{30}, Makespan: 140.5, Had: 2*70 + 6*50, Needed: 380, Unused: 2*20.5 + 50},
+		{Before: 20.5, Inside: 1, Growths: []float64{0}, Makespan: 121.5, Had: 2*40 + 6*50 + 3*11, Needed: 410, Unused: 2*20.5 + 50, HeldIdle: 36},
+		{Before: 20.5, Inside: 31, Growths: []float64{30}, Makespan: 151.5, Had: 2*70 + 6*50 + 3*11, Needed: 410, Unused: 2*20.5 + 50},
 	}
 	for i, w := range trial.Ways {
-		if got := trial.Row(w); !reflect.DeepEqual(got, want[i]) {
-			t.Errorf("%s: %+v, want %+v", w.Name, got, want[i])
+		want[i].Shrinks = []float64{1}
+		thin := w
+		if thin.Polls = Thin(w.Polls); len(thin.Polls) > 8 {
+			t.Errorf("%d polls are left", len(thin.Polls))
+		}
+		for _, w := range []Way{w, thin} {
+			if got := trial.Row(w); !reflect.DeepEqual(got, want[i]) {
+				t.Errorf("%s: %+v, want %+v", w.Name, got, want[i])
+			}
 		}
 	}
-	if s, n := trial.Ideal(); math.Abs(s-380./6) > 1e-9 || n != 380 {
+	if s, n := trial.Ideal(); math.Abs(s-410./6) > 1e-9 || n != 410 {
 		t.Errorf("ideal: %g s, %g node-seconds", s, n)
 	}
 	a, b := trial.Ways[0], trial.Ways[1]
 	if !Same(a, b) {
 		t.Error("equal answers differ")
 	}
-	if b.Fixed = true; len(trial.Row(b).Growths) > 0 {
-		t.Error("a fixed job grows")
+	if b.Fixed = true; len(trial.Row(b).Growths)+len(trial.Row(b).Shrinks) > 0 {
+		t.Error("a fixed job changes its size")
 	}
 	b.Mass += 2e-12
 	if Same(a, b) {
@@ -122,10 +131,17 @@ func TestBadNotes(t *testing.T) {
 // The figure and the page are as kept in testdata, and well-formed.
 func TestPage(t *testing.T) {
 	trial := sample(t)
+	other := sample(t)
+	other.Ways[1].Spans[1].Begun += 10
+	found := Result{"About <it>.", []Trial{trial, other}}
 	for name, write := range map[string]func(io.Writer) error{
 		"figure.svg": func(out io.Writer) error { return Figure(out, trial) },
-		"trace.txt":  func(out io.Writer) error { return Trace(out, trial, trial.Ways[0]) },
-		"page.html":  func(out io.Writer) error { return Page(out, []Trial{trial}, "About <it>.") },
+		"trace.txt":  func(out io.Writer) error { return Trace(out, "About it.", trial, trial.Ways[0]) },
+		"page.html":  func(out io.Writer) error { return Page(out, found) },
+		"tables.md": func(out io.Writer) error {
+			_, err := io.WriteString(out, Tables(found))
+			return err
+		},
 	} {
 		var got bytes.Buffer
 		if err := write(&got); err != nil {
@@ -149,5 +165,31 @@ func TestPage(t *testing.T) {
 				}
 			}
 		}
+	}
+}
+
+// TestPublished checks that the published tables, figure, and trace are those that the published result gives.
+func TestPublished(t *testing.T) {
+	const docs = "../../../docs/"
+	read := func(name string) string {
+		text, err := os.ReadFile(docs + name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(text)
+	}
+	var found Result
+	if err := json.Unmarshal([]byte(read("experiments/science.json")), &found); err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(read("experiments.md"), Tables(found)) {
+		t.Errorf("docs/experiments.md has not the tables of the run:\n%s", Tables(found))
+	}
+	var figure, trace strings.Builder
+	if err := Figure(&figure, found.Trials[0]); err != nil || figure.String() != read("experiments/science.svg") {
+		t.Errorf("docs/experiments/science.svg is not that of the run: %v", err)
+	}
+	if err := Trace(&trace, found.About, found.Trials[0], found.Trials[0].Ways[0]); err != nil || trace.String() != read("data/amr-planned.txt") {
+		t.Errorf("docs/data/amr-planned.txt is not that of the run: %v", err)
 	}
 }

@@ -46,6 +46,26 @@ type Way struct {
 	Later    int     // stock jobs that started later because of holds
 	LaterBy  float64 // seconds, all together
 	Fixed    bool    // it has the nodes of all steps from its start on
+	Counted  bool    // a sidecar counted HeldIdle, Later, and LaterBy
+}
+
+// Thin leaves out polls that show what the poll before showed. No figure of a way needs them.
+func Thin(polls []Poll) (kept []Poll) {
+	for i, p := range polls {
+		if i > 0 && i < len(polls)-1 {
+			if before := kept[len(kept)-1]; before == (Poll{before.At, p.Case, p.Others, p.Waiting}) {
+				continue
+			}
+		}
+		kept = append(kept, p)
+	}
+	return kept
+}
+
+// Result holds what make science found.
+type Result struct {
+	About  string // the date, the profile, the cluster, the load
+	Trials []Trial
 }
 
 // Trial is the case on one stream, in all ways.
@@ -60,6 +80,7 @@ type Trial struct {
 type Row struct {
 	Before, Inside float64   // waited before the first step, and between steps
 	Growths        []float64 // waited at each growth
+	Shrinks        []float64 // and at each shrink
 	Makespan       float64   // from the submission to the end of the last step
 	Had            float64   // node-seconds that the case had
 	Needed         float64   // those that its steps need
@@ -76,8 +97,12 @@ func (t Trial) Row(w Way) (r Row) {
 		if i > 0 {
 			wait := w.Spans[i].Begun - w.Spans[i-1].Done
 			r.Inside += wait
-			if s.Nodes > t.Steps[i-1].Nodes && !w.Fixed {
+			switch before := t.Steps[i-1].Nodes; {
+			case w.Fixed:
+			case s.Nodes > before:
 				r.Growths = append(r.Growths, wait)
+			case s.Nodes < before:
+				r.Shrinks = append(r.Shrinks, wait)
 			}
 		}
 	}

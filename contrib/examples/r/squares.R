@@ -14,8 +14,9 @@ lost <- 0; left <- character(); kept <- Sys.time()
 
 come <- function(host) { # starts R on a node by evolaunch
   message(format(Sys.time(), "%H:%M:%OS3"), ": ", host, " comes")
+  # connectTimeout has no effect while R waits for a worker that never connects. An idle worker ends after the timeout, too.
   workers <- tryCatch(parallelly::makeClusterPSOCK(rep(host, slots), master = Sys.getenv("MASTER"), rshcmd = "evolaunch", rshopts = character(),
-    revtunnel = FALSE, homogeneous = TRUE, connectTimeout = 60, tries = 1L), error = function(e) message(host, ": ", conditionMessage(e)))
+    revtunnel = FALSE, homogeneous = TRUE, timeout = 120, tries = 1L), error = function(e) message(host, ": ", conditionMessage(e)))
   message(format(Sys.time(), "%H:%M:%OS3"), ": ", length(workers), " workers on ", host)
   lapply(seq_along(workers), function(i) list(host = host, worker = workers[i]))
 }

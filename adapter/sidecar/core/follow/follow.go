@@ -21,6 +21,7 @@ func Follow(c *state.Core, s *state.Snapshot) {
 		if replaced(c, s, j) {
 			continue
 		}
+		failedLater(c, s, j)
 		if acts(c, j) && !j.Touched.After(s.Taken) {
 			j.TouchedAt(s.Taken.Add(1)) // do not believe this poll after the action has ended either
 		}

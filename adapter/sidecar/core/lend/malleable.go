@@ -23,10 +23,14 @@ func wants(c *state.Core) map[string][]state.Want {
 			continue
 		}
 		has := msg.SetOf(refit.Own(j))
-		for i := max(j.Step, 0); i < len(j.Plan); i++ {
-			for _, name := range j.Plan[i].Nodes {
+		coming := j.Plan[min(max(j.Step, 0), len(j.Plan)):]
+		if !j.BestEffort() && refit.Lacks(j) {
+			coming = j.Coming()
+		}
+		for _, step := range coming {
+			for _, name := range step.Nodes {
 				if !has[name] {
-					all[name] = append(all[name], state.Want{j, j.Plan[i].Start})
+					all[name] = append(all[name], state.Want{j, step.Start})
 				}
 			}
 		}

@@ -433,7 +433,7 @@ func presses(m *state.Managing, j *state.Job, name string) bool {
 func distribute(m *state.Managing, partition string, bestEffort bool) bool {
 	st := malleable.State{Threshold: m.Config.Malleable.Threshold}
 	var jobs []*state.Job
-	elsewhere, has := 0, bestEffortNodes(m)
+	elsewhere, has := starting(m), bestEffortNodes(m)
 	for _, j := range m.Malleable {
 		one := asJob(m, j)
 		if slurm.PartitionOf(j) != partition || j.BestEffort() != bestEffort {
@@ -489,6 +489,16 @@ func distribute(m *state.Managing, partition string, bestEffort bool) bool {
 		put(m.Core, j, refit.Offer{Kind: change.Kind.String(), Nodes: n, List: names[:n], Until: leavesBy(m, j, names[:n]), Why: "they are free"})
 	}
 	return true
+}
+
+// starting returns how many nodes the malleable jobs need that are about to begin or whose nodes come up. They get no offers yet.
+func starting(m *state.Managing) (nodes int) {
+	for _, j := range m.Active {
+		if adopt.IsMalleable(j) && j.State == row.Starting {
+			nodes += j.Profile[0].Nodes
+		}
+	}
+	return nodes
 }
 
 // leavesBy returns the Unix second by which offered nodes must be left for the first other job that is planned on

@@ -54,20 +54,22 @@ func Candidates(c *state.Core, s *state.Snapshot, now int64) []slurm.Candidate {
 			lowest = cand.Turn
 		}
 	}
-	var sets *stock.Sets
-	if !c.Config.Observes() {
-		sets = stock.SetsOf(s, list)
-	} else {
+	asked := prospects(c, s, now)
+	if c.Config.Observes() || len(asked) > 0 {
 		lowest = slurm.Turn{Tier: math.MinInt} // all stock jobs are predicted
 	}
-	if len(list) > 0 || sets == nil {
+	var sets *stock.Sets
+	if !c.Config.Observes() {
+		sets = stock.SetsOf(s, slices.Concat(list, asked))
+	}
+	if len(list)+len(asked) > 0 || sets == nil {
 		list = append(list, slices.Concat(stock.Candidates(c, s, now, lowest, sets), stock.Components(c, s, now, lowest, sets))...)
 	}
 	slices.SortStableFunc(list, stock.MoreUrgent)
 	list = inTurns(c, withinShares(c, withoutHeldUp(c, Behind(list))), now)
 	admit(c, s, list, now)
 	aim(c, list, now)
-	return withProspects(c, s, list, now)
+	return withProspects(list, asked)
 }
 
 // plannable reports whether a queued job can be planned now, and says why not. It sets the job's priority. The

@@ -2,6 +2,7 @@ package plan
 
 import (
 	"slices"
+	"time"
 
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/msg"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/slurm"
@@ -13,8 +14,8 @@ import (
 
 // withProspects adds the jobs that are not submitted yet and have asked for a place. Nobody knows which priority Slurm will give
 // them: each comes after all jobs that were there before, and so before those that come later and outrank none of these.
-func withProspects(c *state.Core, s *state.Snapshot, list []slurm.Candidate, now int64) []slurm.Candidate {
-	for _, cand := range prospects(c, s, now) {
+func withProspects(list, asked []slurm.Candidate) []slurm.Candidate {
+	for _, cand := range asked {
 		at := 0
 		for i, other := range list {
 			if !other.Record.SubmitTime.After(cand.Record.SubmitTime) {
@@ -25,6 +26,10 @@ func withProspects(c *state.Core, s *state.Snapshot, list []slurm.Candidate, now
 	}
 	return list
 }
+
+// PlaceBinds is how long a place is kept. The job may come as late as that, so a gap that is just long enough at the question
+// would be too short: it is planned with a last step that is longer by that time.
+const PlaceBinds = 15 * time.Second
 
 // prospects lists these jobs, first come first.
 func prospects(c *state.Core, s *state.Snapshot, now int64) (list []slurm.Candidate) {
@@ -39,8 +44,8 @@ func prospects(c *state.Core, s *state.Snapshot, now int64) (list []slurm.Candid
 			p.Unfit, p.Made = err.Error(), true
 			continue
 		}
-		cand := slurm.Candidate{Job: j, Earliest: now, Record: &j.Record, Turn: slurm.Turn{stock.TierOf(c, &j.Record, false), 0}, Nodes: nodes, Choices: choices,
-			Profile: j.Profile, Rank: slurm.RankOf(c, &j.Record)}
+		cand := slurm.Candidate{Job: j, Late: int64(PlaceBinds / time.Second), Earliest: now, Record: &j.Record, Turn: slurm.Turn{stock.TierOf(c, &j.Record, false), 0}, Nodes: nodes, Choices: choices,
+			Rank: slurm.RankOf(c, &j.Record)}
 		if licenses, why, known := slurm.LicensesOf(c, j); why != "" {
 			p.Unfit, p.Made = why, true
 			continue
@@ -52,8 +57,8 @@ func prospects(c *state.Core, s *state.Snapshot, now int64) (list []slurm.Candid
 				p.Unfit, p.Made = err.Error(), true
 				continue
 			}
-			cand.Profile = j.Moldable.Alternatives[cand.Molds[0]]
 		}
+		cand.Profile = cand.Profiles()[0]
 		if !j.Begin.IsZero() {
 			cand.Earliest = c.Since(now, j.Begin.Unix())
 		}
@@ -69,7 +74,7 @@ func takeProspect(c *state.Core, p msg.PlannedJob) bool {
 		return false
 	}
 	one := c.Prospects[i]
-	one.Made, one.Unfit, one.Plan = true, p.Unfit, nil
+	one.Made, one.Unfit, one.Plan, one.Offer = true, p.Unfit, nil, nil
 	if p.Unfit != "" {
 		one.Unfit = slurm.OutsideText(c, c.Snapshot, one.Job, p.Unfit)
 	}

@@ -119,8 +119,15 @@ func RestoreArrivals(c *state.Core, rows []row.Arrivals) {
 // another node could be up.
 func reserveOf(c *state.Core, s *state.Snapshot, part string) int {
 	nodes, at := len(s.Partitions[part].Nodes), c.Wall(s.Taken)
-	need := max(arriving(c, part, hourOf(at), nodes), arriving(c, part, hourOf(at.Add(c.Power.Down()+c.Power.Up()+state.PowerCycle)), nodes))
-	return min(max(c.Config.Power.Reserve, need), nodes)
+	return max(reserveIn(c, part, hourOf(at), nodes), reserveIn(c, part, hourOf(at.Add(ahead(c))), nodes))
+}
+
+// ahead returns how long before an hour its reserve counts: a node that is about to go off could not be up again sooner.
+func ahead(c *state.Core) time.Duration { return c.Power.Down() + c.Power.Up() + state.PowerCycle }
+
+// reserveIn returns how many idle nodes of a partition with so many nodes stay awake in an hour of the week.
+func reserveIn(c *state.Core, part string, hour, nodes int) int {
+	return min(max(c.Config.Power.Reserve, arriving(c, part, hour, nodes)), nodes)
 }
 
 // arriving returns how many of the nodes must be awake in an hour of the week so that jobs wait for max_wait at most on

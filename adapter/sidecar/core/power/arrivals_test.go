@@ -2,9 +2,11 @@ package power
 
 import (
 	"reflect"
+	"slices"
 	"testing"
 	"time"
 
+	"github.com/evoslurm/evoslurm/adapter/api"
 	"github.com/evoslurm/evoslurm/adapter/internal/config"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/msg"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/state"
@@ -133,5 +135,52 @@ func TestGoneFor(t *testing.T) {
 	}
 	if len(b.Power.Arrivals.Hours) > 0 {
 		t.Errorf("a partition that is gone is remembered")
+	}
+}
+
+// TestHistory: an administrator sees each hour of the week as it was learnt, and the reserve that follows.
+func TestHistory(t *testing.T) {
+	b, _ := watched(t, 3)
+	b.Config.Power.MaxWait, b.Config.Power.Reserve = 0, 1
+	b.Now = monday.Add(4*7*24*time.Hour + 34*time.Hour)
+	h := History(b.Core)
+	want := api.PowerHistory{Mode: "act", Boot: 70, Reserve: 1, Ahead: 120, LeastWeeks: 2, Hour: 34, Partitions: []api.PowerWeek{{Partition: "main", Nodes: 16}}}
+	if len(h.Partitions) != 1 {
+		t.Fatalf("%+v", h)
+	}
+	week := h.Partitions[0].Hours
+	if h.Partitions[0].Hours = nil; !reflect.DeepEqual(h, want) {
+		t.Errorf("%+v, want %+v", h, want)
+	}
+	for hour, want := range map[int]api.PowerHour{34: {Weeks: 3, Periods: 36, Most: 6, Reserve: 6}, 26: {Weeks: 3, Reserve: 1}, 3: {Weeks: 3, Periods: 3, Most: 2, Reserve: 2}, 167: {Weeks: 2, Reserve: 1}} {
+		if week[hour] != want {
+			t.Errorf("hour %d: %+v, want %+v", hour, week[hour], want)
+		}
+	}
+	b.Power.ByPlan.Reserve = map[string]int{"main": 6}
+	day := slices.Concat(slices.Repeat([]int{1}, 9), slices.Repeat([]int{6}, 8), slices.Repeat([]int{1}, 7))
+	if got := Show(b.Core).Reserve; len(got) != 1 || !slices.Equal(got[0].Today, day) {
+		t.Errorf("today: %+v, want %v", got, day)
+	}
+}
+
+// TestHistoryOfLittle: an hour that is not known, a partition that is gone, and a Slurm that saves no power.
+func TestHistoryOfLittle(t *testing.T) {
+	b := saving(t, 16, config.PowerAct)
+	b.Config.Power.MaxWait = 0
+	if h := History(b.Core); h.Why != "" || len(h.Partitions) > 0 {
+		t.Errorf("at first: %+v", h)
+	}
+	b.Power.Arrivals.Hours["main"] = make([]state.ArrivalHour, state.HoursOfWeek)
+	b.Power.Arrivals.Hours["main"][34].Weeks = 1
+	b.Power.Arrivals.Hours["gone"], b.Power.On = b.Power.Arrivals.Hours["main"], false
+	h := History(b.Core)
+	if h.Why == "" || len(h.Partitions) != 2 {
+		t.Fatalf("%+v", h)
+	}
+	for i, want := range []api.PowerHour{{Weeks: 1, Reserve: 0}, {Weeks: 1, Reserve: 4}} { // a quarter
+		if got := h.Partitions[i].Hours[34]; got != want {
+			t.Errorf("%s: %+v, want %+v", h.Partitions[i].Partition, got, want)
+		}
 	}
 }

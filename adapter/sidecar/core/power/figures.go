@@ -110,7 +110,7 @@ func Show(c *state.Core) api.Power {
 		}
 	}
 	for _, part := range state.SortedKeys(p.Reserve) {
-		a.Reserve = append(a.Reserve, api.PowerReserve{Partition: part, Nodes: p.Reserve[part]})
+		a.Reserve = append(a.Reserve, api.PowerReserve{Partition: part, Nodes: p.Reserve[part], Today: today(c, part)})
 	}
 	byUse := map[int64][]string{}
 	for _, name := range state.SortedKeys(p.Naps) {

@@ -49,7 +49,7 @@ func prevented(c *state.Core) string {
 	case c.Config.Power.Mode == config.PowerOff:
 		return "power.mode is off"
 	case !p.On:
-		return "Slurm saves no power here: it needs SuspendProgram, ResumeProgram, and SuspendTime"
+		return savesNone
 	case p.Saving.SuspendTime <= 0:
 		return "SuspendTime is INFINITE, with which Slurm switches no node off: set it, as long as you like"
 	case p.Except.Unclear != "":
@@ -65,6 +65,9 @@ func prevented(c *state.Core) string {
 	}
 	return ""
 }
+
+// savesNone says why no node is switched, and nothing is learnt.
+const savesNone = "Slurm saves no power here: it needs SuspendProgram, ResumeProgram, and SuspendTime"
 
 // denied says why no node can be switched.
 const denied = "Slurm denies the sidecar to switch nodes: run it as root, SlurmUser, or an administrator"

@@ -100,7 +100,7 @@ func AddPromises(c *state.Core, o *msg.Occupancy, s *state.Snapshot, j *state.Jo
 	if len(j.Plan) == 0 {
 		until = supposed(j)
 	}
-	if j.State == row.Running && len(j.Plan) >= j.Step && len(Own(j)) < slurm.Needs(j) {
+	if Lacks(j) {
 		p := j.Plan[j.Step-1]
 		c.Moves = true
 		for _, n := range p.Nodes { // it gets what it lacks for the rest of its step, not from the step's start on
@@ -120,6 +120,11 @@ func AddPromises(c *state.Core, o *msg.Occupancy, s *state.Snapshot, j *state.Jo
 			o.Add(n, start, until[name]+margin)
 		}
 	}
+}
+
+// Lacks reports whether a running job has fewer nodes than its step needs. It gets the others of its plan as soon as it can.
+func Lacks(j *state.Job) bool {
+	return j.State == row.Running && len(j.Plan) >= j.Step && len(Own(j)) < slurm.Needs(j)
 }
 
 // promisedTimes returns when a job first gets each promised node, and its planned release.

@@ -125,7 +125,8 @@ func blocksOf(t slurmctl.Topology) *planner.Blocks {
 }
 
 // inBlocks leaves out the nodes outside of all blocks if some are in blocks: Slurm uses these only for a job that may have
-// no others.
+// no others. Slurm from 26.05 on also gives one to a job of a single node (slurmctl.PlacesOneByWeight). Plans do not: a step
+// that grows would have to bring nodes in blocks. So such a stock job may start earlier than planned.
 func inBlocks(s *state.Snapshot, nodes []int) []int {
 	if s.Switches == nil || s.Switches.Blocks == nil {
 		return nodes

@@ -18,6 +18,7 @@ type Sight struct {
 	Ending      bool             // completing in Slurm
 	Held        []msg.Part       // what it holds now, the base job first; replaced, never modified
 	Expanders   []slurmctl.JobID // jobs that bring it nodes and are not merged yet
+	Left        []msg.Left       // nodes that left it lately, and that Slurm may show as failed only later
 	Past        []row.Span
 	SeenComment string // the last comment that was searched for a marker
 	Rewrites    int    // how often its changed request was missing there, and written again

@@ -66,8 +66,7 @@ func (j *Job) Requeue(again time.Time) {
 	j.Started, j.Begun, j.StepStarted, j.StepEnded = time.Time{}, 0, time.Time{}, time.Time{}
 	j.Suspended, j.SuspendedFrom = 0, time.Time{}
 	j.Guess, j.Reached, j.Script, j.SuspendedBefore = 0, 0, "", 0 // of the previous run
-	j.SeenComment = ""                                            // its marker may only record that the earlier steps are over
-	j.AccrualKnown = false
+	j.SeenComment, j.AccrualKnown = "", false                     // its marker may only record that the earlier steps are over
 	if j.Groups == nil {
 		j.Asked = nil
 	}

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/evoslurm/evoslurm/adapter/api"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/msg"
 	"github.com/evoslurm/evoslurm/slurmctl"
 )
@@ -69,4 +70,7 @@ type Prospect struct {
 	Until time.Time // until when the place is kept
 	Key   string    // of the question
 	Made  bool      // a plan was made, or there can be none
+
+	Offer   *api.Placement `codec:"-"` // cached answer by the plan; nil: none
+	Offered time.Time      `codec:"-"` // when the snapshot was taken that it is by
 }

@@ -16,11 +16,9 @@ import (
 
 // A user who can choose among clusters asks each for a place before the job is submitted (evosbatch -M). The core plans such a
 // job behind all that wait, and keeps the place from evolving jobs that come later, until the job is adopted, the user gives the
-// place back, or PlaceBinds is over. Nothing is held in Slurm, so stock jobs do not notice. A user has few places at a time: each
-// other job is planned later than it could be by no more than PlaceBinds because of them.
+// place back, or PlaceBinds (package plan) is over. Nothing is held in Slurm, so stock jobs do not notice. A user has few places at a time: each
+// other job is planned later than it could be by no more than that because of them.
 const (
-	PlaceBinds = 15 * time.Second
-
 	placesOf  = 4  // of a user
 	allPlaces = 64 // of all users
 )
@@ -56,10 +54,10 @@ func place(c *state.Core, k *state.OpenCall) bool {
 		j, err = adopt.Supposed(c, c.Snapshot, r, asked)
 	}
 	if err != nil { // it can never run here
-		c.Emit(msg.Reply{ID: k.ID, Place: &api.Placement{Ready: true, Cluster: c.SlurmConfig.ClusterName, Unfit: err.Error()}})
+		c.Emit(msg.Reply{ID: k.ID, Place: &api.Placement{Ready: true, Cluster: c.SlurmConfig.ClusterName, Partition: r.Partition, Unfit: err.Error()}})
 		return true
 	}
-	c.Prospects = append(c.Prospects, &state.Prospect{Job: j, Key: k.Place.ID, Until: c.Now.Add(PlaceBinds)})
+	c.Prospects = append(c.Prospects, &state.Prospect{Job: j, Key: k.Place.ID, Until: c.Now.Add(plan.PlaceBinds)})
 	planSoon(c)
 	return false
 }
@@ -126,16 +124,26 @@ func recordOf(c *state.Core, k *state.OpenCall) (slurmctl.Job, slurmctl.JobReque
 // mostMinutes is a century.
 const mostMinutes = 100 * 366 * 24 * 60
 
-// offered returns a place as the caller sees it.
+// offered returns a place as the caller sees it. A user may ask many times a second: the answer is worked out once for each plan
+// and poll.
 func offered(c *state.Core, p *state.Prospect) *api.Placement {
+	if p.Offer == nil || !p.Offered.Equal(c.Snapshot.Taken) {
+		p.Offer, p.Offered = offer(c, p), c.Snapshot.Taken
+	}
+	a := *p.Offer
+	return &a
+}
+
+// offer works out an answer.
+func offer(c *state.Core, p *state.Prospect) *api.Placement {
 	s := c.Snapshot
 	now := s.Taken.Unix()
-	a := &api.Placement{Ready: true, Cluster: c.SlurmConfig.ClusterName, Unfit: p.Unfit, Now: wall(c, now), Until: c.Wall(p.Until)}
+	a := &api.Placement{Ready: true, Cluster: c.SlurmConfig.ClusterName, Partition: p.Partition, Most: p.Profile.Peak(), Unfit: p.Unfit, Now: wall(c, now), Until: c.Wall(p.Until)}
 	if p.Unfit != "" || len(p.Plan) == 0 {
 		return a
 	}
 	first, last := p.Plan[0], p.Plan[len(p.Plan)-1]
-	a.Start, a.End = wall(c, first.Start), wall(c, last.End)
+	a.Start, a.End = wall(c, first.Start), wall(c, last.End-int64(plan.PlaceBinds/time.Second))
 	o := refit.Occupied(c, s, now, nil)
 	a.Nodes, a.Free = plan.Roomy(c, s, o, p.Job)
 	if !c.ReachedSecond(now+1, first.Start) {

@@ -31,10 +31,10 @@ func (j *Job) StayInStep() { j.State, j.StepEnded = Running, time.Time{} }
 // End records that the job ended at a time, in a state of Slurm.
 func (j *Job) End(at time.Time, st string) { j.State, j.Ended, j.EndState = Ended, at, st }
 
-// Lose records that nodes which the job had in the current step failed.
-func (j *Job) Lose(nodes []string) {
+// Lose records that nodes failed which the job had; the application learns it when it ends a step.
+func (j *Job) Lose(step int, nodes []string) {
 	if len(nodes) > 0 {
-		j.lose(j.Step, append(j.LostSince(j.Step), nodes...))
+		j.lose(step, append(j.LostSince(step), nodes...))
 	}
 }
 
@@ -62,9 +62,9 @@ func (j *Job) LostSince(step int) (nodes []string) {
 
 // BeginAgain records that Slurm put the job, or a link of its chain, back into the queue, so that it begins again in a step.
 // What it lost in the step that it was in counts for that step.
-func (j *Job) BeginAgain(step int, lost []string) {
+func (j *Job) BeginAgain(step int) {
 	j.Restarts++
-	j.lose(step, append(j.LostSince(j.Step), lost...))
+	j.lose(step, j.LostSince(j.Step))
 }
 
 // Choose records the alternative of a moldable job, and reports whether it is another one than before. Until

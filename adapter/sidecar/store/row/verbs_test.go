@@ -8,11 +8,12 @@ import (
 // TestLosses checks which nodes a job reports as lost, from a step on, in the words of its life: a loss of nodes, a further
 // step, a requeue to begin in a step with nodes that failed.
 func TestLosses(t *testing.T) {
-	lost := func(nodes string) func(*Job) { return func(j *Job) { j.Lose(strings.Fields(nodes)) } }
+	lost := func(nodes string) func(*Job) { return func(j *Job) { j.Lose(j.Step, strings.Fields(nodes)) } }
 	next := func(j *Job) { j.Step++ }
 	again := func(step int, nodes string) func(*Job) {
 		return func(j *Job) {
-			j.BeginAgain(step, strings.Fields(nodes))
+			j.BeginAgain(step)
+			j.Lose(step, strings.Fields(nodes))
 			j.Step = step
 		}
 	}
