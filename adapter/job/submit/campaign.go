@@ -66,6 +66,9 @@ func (s sources) isCampaign(b *bagCall) bool {
 
 // campaign submits one job to each cluster, and with --wait watches them until all tasks have ended.
 func (c *Command) campaign(ctx context.Context, program sbatch, src sources, b bagCall, names []string) (int, error) {
+	if src.options.has("placement") {
+		return 0, errors.New("--placement is for one job: a campaign goes to all clusters")
+	}
 	sites, err := c.Sites(ctx, names)
 	if err != nil {
 		return 0, err

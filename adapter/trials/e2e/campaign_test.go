@@ -14,8 +14,11 @@ import (
 	"github.com/evoslurm/evoslurm/slurmctl/slurmtest/must"
 )
 
-// campaignTasks is how many tasks TestCampaign has: a tenth of a second each, for 20 at once.
+// campaignTasks is how many tasks TestCampaign has.
 const campaignTasks = 2000
+
+// campaignTask waits for a file if it is one in ten, so that clusters soon have only such tasks.
+const campaignTask = `[ $(($0 % 10)) != 0 ] || while [ ! -e $1 ]; do sleep 0.2; done; echo task $0`
 
 // TestCampaign: three clusters work one bag off, and one of them dies in the middle, with its slurmctld, its sidecar, its nodes, and
 // what ran there. All tasks are done once, by the other two. The command that waits names the dead cluster.
@@ -41,6 +44,7 @@ func TestCampaign(t *testing.T) {
 	}
 	t.Logf("b dies: %+v", dead)
 	s.showsClusters()
+	must.OK(t, os.WriteFile(s.Dir+"/go", nil, 0o644))
 	end := <-waits
 	m, by := s.stands(), s.byClusters()
 	t.Logf("%+v\n%s%s", m, end.out, end.errs)
@@ -77,7 +81,7 @@ func (s *site) campaign() <-chan ended {
 		ctx, cancel := context.WithTimeout(context.Background(), 2*patience)
 		defer cancel()
 		cmd := s.Cluster.Command(ctx, s.Cluster.Users()[0], bin+"/evosbatch", "-M", "all", "--wait", "--best-effort", "--nodes=1-2", "--time=20", "--drive=companion", "--ntasks-per-node=4", "--bag=bag",
-			fmt.Sprintf("--tasks=1-%d", campaignTasks), "--collect=sh -c 'ls $0/out | wc -l' {dir}", "--", "sh", "-c", "sleep 0.1; echo task $0", "{}")
+			fmt.Sprintf("--tasks=1-%d", campaignTasks), "--collect=sh -c 'ls $0/out | wc -l' {dir}", "--", "sh", "-c", campaignTask, "{}", s.Dir+"/go")
 		var out, errs strings.Builder
 		cmd.Env, cmd.Dir, cmd.Stdout, cmd.Stderr = append(cmd.Env, s.Env()...), s.Dir+"/out", &out, &errs
 		err := cmd.Run()
