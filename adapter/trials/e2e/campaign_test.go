@@ -45,7 +45,9 @@ func TestCampaign(t *testing.T) {
 	t.Logf("b dies: %+v", dead)
 	s.showsClusters()
 	must.OK(t, os.WriteFile(s.Dir+"/go", nil, 0o644))
+	died := time.Now()
 	end := <-waits
+	t.Logf("the command ends %v after that", time.Since(died).Round(time.Second))
 	m, by := s.stands(), s.byClusters()
 	t.Logf("%+v\n%s%s", m, end.out, end.errs)
 	if end.err != nil || m.Done != campaignTasks || m.Failed+m.Running+m.Waiting != 0 || m.Collected != "done" {
