@@ -38,7 +38,7 @@ func (l *Leader) setback(why string) {
 	for _, s := range l.shares {
 		s.leaving = true
 	}
-	l.Say("%d setbacks one after the other, at last: %s. Cluster %s takes no tasks for %v", mostSetbacks, why, l.campaign.me.Cluster, o.wait)
+	l.Say("%d setbacks one after the other, at last: %s. Cluster %s takes no tasks for %v", mostSetbacks, why, l.campaign.cluster, o.wait)
 }
 
 // LeadCampaign starts to work off the campaign that Join has joined.

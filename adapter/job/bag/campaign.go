@@ -97,11 +97,13 @@ type seen struct {
 	since time.Time
 }
 
-// Campaign is one leader's view of a campaign. It belongs to one goroutine.
+// Campaign is one leader's view of a campaign. It belongs to one goroutine, except dir and cluster.
 type Campaign struct {
 	head
 	pace
-	dir    string
+	dir     string
+	cluster string
+
 	me     sign
 	beaten time.Time
 	looked time.Time
@@ -201,7 +203,7 @@ func Join(dir string, l List, cluster string, job uint32) (*Campaign, error) {
 		return nil, fmt.Errorf("invalid cluster name %q", cluster)
 	}
 	h.List = l // with its text
-	c := &Campaign{head: h, pace: usualPace, dir: dir, signs: map[string]*seen{}, over: map[int]bool{}, mine: map[int]bool{}, gave: map[int]time.Time{}}
+	c := &Campaign{head: h, pace: usualPace, dir: dir, cluster: cluster, signs: map[string]*seen{}, over: map[int]bool{}, mine: map[int]bool{}, gave: map[int]time.Time{}}
 	c.me = sign{Job: job, Lease: Lease{Cluster: cluster, Leader: fmt.Sprintf("%s-%d-%s", cluster, job, strconv.FormatUint(rand.Uint64(), 36))}}
 	if err := c.show(time.Now(), c.me); err != nil {
 		return nil, err

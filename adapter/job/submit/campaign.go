@@ -66,6 +66,9 @@ func (s sources) isCampaign(b *bagCall) bool {
 
 // campaign submits one job to each cluster, and with --wait watches them until all tasks have ended.
 func (c *Command) campaign(ctx context.Context, program sbatch, src sources, b bagCall, names []string) (int, error) {
+	if src.options.has("placement") {
+		return 0, errors.New("--placement is for one job: a campaign goes to all clusters")
+	}
 	sites, err := c.Sites(ctx, names)
 	if err != nil {
 		return 0, err
@@ -81,6 +84,11 @@ func (c *Command) campaign(ctx context.Context, program sbatch, src sources, b b
 	dry := src.options.has("dry-run")
 	if err := k.open(dry); err != nil {
 		return 0, err
+	}
+	if state, err := bag.Read(k.dir); err == nil && !dry { // it may be there already
+		if s := state.Summary(time.Now()); isOver(s) {
+			return k.ended(s), nil
+		}
 	}
 	taken := 0
 	for _, m := range k.members {
@@ -279,7 +287,7 @@ func (k *campaign) watch(ctx context.Context) (int, error) {
 		if k.Progress != nil {
 			k.Progress(s)
 		}
-		if s.Waiting+s.Running == 0 && (s.Collected == "" || s.Collected == "done" || s.Collected == "failed") {
+		if isOver(s) {
 			return k.ended(s), nil
 		}
 		took := time.Since(begun)
@@ -293,6 +301,11 @@ func (k *campaign) watch(ctx context.Context) (int, error) {
 		case <-time.After(min(max(campaignLook, 5*took), mostLook)): // large campaigns are read less often
 		}
 	}
+}
+
+// isOver reports whether nothing is left to do.
+func isOver(s bag.Summary) bool {
+	return s.Waiting+s.Running == 0 && (s.Collected == "" || s.Collected == "done" || s.Collected == "failed")
 }
 
 // ended reports how the campaign has ended, and returns the exit status.

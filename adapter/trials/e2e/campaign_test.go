@@ -14,8 +14,11 @@ import (
 	"github.com/evoslurm/evoslurm/slurmctl/slurmtest/must"
 )
 
-// campaignTasks is how many tasks TestCampaign has: a tenth of a second each, for 20 at once.
+// campaignTasks is how many tasks TestCampaign has.
 const campaignTasks = 2000
+
+// campaignTask waits for a file if it is one in ten, so that clusters soon have only such tasks.
+const campaignTask = `[ $(($0 % 10)) != 0 ] || while [ ! -e $1 ]; do sleep 0.2; done; echo task $0`
 
 // TestCampaign: three clusters work one bag off, and one of them dies in the middle, with its slurmctld, its sidecar, its nodes, and
 // what ran there. All tasks are done once, by the other two. The command that waits names the dead cluster.
@@ -41,7 +44,10 @@ func TestCampaign(t *testing.T) {
 	}
 	t.Logf("b dies: %+v", dead)
 	s.showsClusters()
+	must.OK(t, os.WriteFile(s.Dir+"/go", nil, 0o644))
+	died := time.Now()
 	end := <-waits
+	t.Logf("the command ends %v after that", time.Since(died).Round(time.Second))
 	m, by := s.stands(), s.byClusters()
 	t.Logf("%+v\n%s%s", m, end.out, end.errs)
 	if end.err != nil || m.Done != campaignTasks || m.Failed+m.Running+m.Waiting != 0 || m.Collected != "done" {
@@ -77,7 +83,7 @@ func (s *site) campaign() <-chan ended {
 		ctx, cancel := context.WithTimeout(context.Background(), 2*patience)
 		defer cancel()
 		cmd := s.Cluster.Command(ctx, s.Cluster.Users()[0], bin+"/evosbatch", "-M", "all", "--wait", "--best-effort", "--nodes=1-2", "--time=20", "--drive=companion", "--ntasks-per-node=4", "--bag=bag",
-			fmt.Sprintf("--tasks=1-%d", campaignTasks), "--collect=sh -c 'ls $0/out | wc -l' {dir}", "--", "sh", "-c", "sleep 0.1; echo task $0", "{}")
+			fmt.Sprintf("--tasks=1-%d", campaignTasks), "--collect=sh -c 'ls $0/out | wc -l' {dir}", "--", "sh", "-c", campaignTask, "{}", s.Dir+"/go")
 		var out, errs strings.Builder
 		cmd.Env, cmd.Dir, cmd.Stdout, cmd.Stderr = append(cmd.Env, s.Env()...), s.Dir+"/out", &out, &errs
 		err := cmd.Run()
@@ -120,13 +126,11 @@ func (s *site) allPrinted() {
 func (s *site) refusesCampaigns(c *slurmtest.Cluster) {
 	t := s.t
 	t.Helper()
-	submit := func(user int, clusters string, more ...string) (out, errs string, err error) {
-		return s.As(user, "evosbatch", append(append([]string{"-M", clusters, "--best-effort", "--time=5", "--drive=companion", "--ntasks-per-node=2"}, more...), "--", "sh", "-c", "echo $0", "{}")...)
-	}
-	if _, errs, err := submit(1, "a,nowhere", "--tasks=1-6"); err == nil || !strings.Contains(errs, `no cluster "nowhere" is known here`) {
+	submit := s.smallCampaign
+	if _, errs, err := submit("a,nowhere", "--tasks=1-6"); err == nil || !strings.Contains(errs, `no cluster "nowhere" is known here`) {
 		t.Errorf("an unknown cluster: %v\n%s", err, errs)
 	}
-	if out, _, err := submit(1, "a,a,c,a", "--tasks=1-6", "--dry-run"); err != nil || strings.Count(out, "--clusters=a") != 1 || strings.Count(out, "--clusters=c") != 1 {
+	if out, _, err := submit("a,a,c,a", "--tasks=1-6", "--dry-run"); err != nil || strings.Count(out, "--clusters=a") != 1 || strings.Count(out, "--clusters=c") != 1 {
 		t.Errorf("a cluster that is named twice: %v\n%s", err, out)
 	}
 	if _, errs, err := s.As(1, "evosbatch", "--best-effort", "--time=5", "--tasks=1-6", "--collect=true", "true"); err == nil || !strings.Contains(errs, "--collect is for a campaign") {
@@ -134,8 +138,27 @@ func (s *site) refusesCampaigns(c *slurmtest.Cluster) {
 	}
 	_, err := c.Run(t.Context(), slurmtest.Root, "sacctmgr", "-i", "delete", "user", c.Users()[1].Name, "where", "cluster=c")
 	must.OK(t, err)
-	out, errs, err := submit(1, "a,c", "--tasks=1-6", "--wait")
+	out, errs, err := submit("a,c", "--tasks=1-6", "--bag=six", "--wait")
 	if err != nil || !regexp.MustCompile(`(?m)^c +- +left out: .*account`).MatchString(errs) || !strings.Contains(errs, "evosbatch: 6 of 6 tasks done") {
 		t.Errorf("a user that one cluster does not know: %v\n%s%s", err, out, errs)
+	}
+	s.resumesCampaigns()
+}
+
+// smallCampaign submits a campaign of the second user.
+func (s *site) smallCampaign(clusters string, more ...string) (out, errs string, err error) {
+	words := append([]string{"-M", clusters, "--best-effort", "--time=5", "--drive=companion", "--ntasks-per-node=2"}, more...)
+	return s.As(1, "evosbatch", append(words, "--", "sh", "-c", "echo $0", "{}")...)
+}
+
+// resumesCampaigns sees what becomes of a campaign that is submitted again.
+func (s *site) resumesCampaigns() {
+	t := s.t
+	t.Helper()
+	if out, errs, err := s.smallCampaign("c,a", "--tasks=1-6", "--bag=six"); err != nil || out != "" || !strings.Contains(errs, "evosbatch: 6 of 6 tasks done") {
+		t.Errorf("a campaign that is over: %v\n%s%s", err, out, errs)
+	}
+	if _, errs, err := s.smallCampaign("a,c", "--tasks=1-7", "--bag=six"); err == nil || !strings.Contains(errs, "has 6 other tasks") {
+		t.Errorf("other tasks: %v\n%s", err, errs)
 	}
 }
