@@ -20,7 +20,7 @@ LONGEST     := ./adapter/trials/e2e ./adapter/sidecar/controller ./adapter/trial
 # What these test has one goroutine, or several that share nothing. The race detector finds nothing there and takes seven
 # times as long, so make test uses it for some storms only, which run at once.
 SERIAL      := ./planner/... ./adapter/job/measured ./plugins/builtin ./adapter/cmd/evosim ./adapter/internal/english ./adapter/lab/...
-ATONCE      := -run '^(TestStorms|TestTwoHosts)$$' ./adapter/lab/simulate -args -storm.seeds 4 -two.seeds 2
+ATONCE      := -run '^(TestStorms|TestTwoHosts|TestTwoClusters)$$' ./adapter/lab/simulate -args -storm.seeds 4 -two.seeds 2 -clusters.seeds 2
 RACE        ?= -race
 TESTFLAGS   ?= $(RACE) -p 4 -timeout 70m
 # What tells of a failure in go test's output: the logs of daemons that follow it can be thousands of lines.

@@ -89,10 +89,12 @@ func (a *setting) with(account string) *setting {
 }
 
 // refusedUpdate reports whether slurmctld or one of its plugins refused an update. It returns false
-// if slurmctld did not answer or cannot store changes at the moment.
+// if slurmctld did not answer, cannot store changes at the moment, or lets a job be changed no more.
+// It says so of a job that it preempts, from the beginning of the time of grace on, while the job
+// still runs (source of 22.05 to 26.05: update_job; measured on 22.05).
 func refusedUpdate(err error) bool {
 	var failed *CommandError
-	return errors.As(err, &failed) && failed.ExitCode > 0 && !failed.Is(ErrUnreachable) && !failed.Is(ErrDBIndex)
+	return errors.As(err, &failed) && failed.ExitCode > 0 && !failed.Is(ErrUnreachable) && !failed.Is(ErrDBIndex) && !failed.Is(ErrAlreadyDone)
 }
 
 // TryUpdate finds out whether the site lets a pending job be changed: it writes the job's own start

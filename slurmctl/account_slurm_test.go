@@ -5,6 +5,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -25,6 +26,7 @@ func TestWantsAccount(t *testing.T) {
 		"echo 'slurm_update error: Invalid account or account/partition combination' >&2; exit 1":     true,
 		"echo 'slurm_update error: Invalid job id specified' >&2; exit 1":                             true, // a plugin may say anything
 		"echo 'slurm_update error: Unable to contact slurm controller (connect failure)' >&2; exit 1": false,
+		"echo 'slurm_update error: Job has already finished' >&2; exit 1":                             false, // it is preempted
 	} {
 		dir := f.TempDir()
 		squeue, err := exec.LookPath("squeue")
@@ -48,4 +50,28 @@ exec "$real" "$@"
 			t.Errorf("%s: it wants Account= %v, want %v", answer, got, want)
 		}
 	}
+}
+
+// TestUpdateOfPreempted: Slurm lets a job that it preempts be changed no more, although the job runs until its grace is over. That
+// must not look like a site that wants Account= in every update, where no running job could be changed.
+func TestUpdateOfPreempted(t *testing.T) {
+	f := start(t, slurmtest.Options{Accounting: true, Nodes: 1, Partitions: []slurmtest.Partition{{Name: "low", Default: true, Extra: "PriorityTier=1 PreemptMode=CANCEL GraceTime=600"},
+		{Name: "high", Extra: "PriorityTier=10 PreemptMode=OFF"}}, ExtraConf: "PreemptType=preempt/partition_prio\nPreemptMode=CANCEL\n"})
+	id := f.submit("trap '' TERM; sleep 600", "--exclusive", "--time=30")
+	f.running(id)
+	urgent := f.submit("sleep 1", "--exclusive", "--partition=high")
+	f.wait(id, "preempted", func(slurmctl.Job) bool {
+		out, err := f.cluster.Run(f.ctx, slurmtest.Root, "scontrol", "--oneliner", "show", "job", fmt.Sprint(id))
+		f.must(err)
+		return strings.Contains(out, " PreemptTime=2")
+	})
+	c := &slurmctl.Client{Env: f.Env}
+	f.is("update", c.UpdateJob(f.ctx, id, slurmctl.JobUpdate{TimeLimit: time.Hour}), slurmctl.ErrAlreadyDone)
+	if j := f.job(id); j.State != slurmctl.Running {
+		t.Errorf("it is %s", j.State)
+	}
+	if c.WantsAccount() {
+		t.Error("the site seems to want Account= in every update")
+	}
+	f.must(f.Cancel(f.ctx, id, urgent))
 }

@@ -98,5 +98,5 @@ func lasting(ctx context.Context, k *Client, id slurmctl.JobID) (slurmctl.Job, b
 // refusedUpdate reports whether slurmctld or the plugin refused an update.
 func refusedUpdate(err error) bool {
 	var failed *slurmctl.CommandError
-	return errors.As(err, &failed) && failed.ExitCode > 0 && !failed.Is(slurmctl.ErrUnreachable) && !failed.Is(slurmctl.ErrDBIndex)
+	return errors.As(err, &failed) && failed.ExitCode > 0 && !failed.Is(slurmctl.ErrUnreachable) && !failed.Is(slurmctl.ErrDBIndex) && !failed.Is(slurmctl.ErrAlreadyDone)
 }

@@ -12,7 +12,7 @@ import (
 // one that is refused.
 func TestManual(t *testing.T) {
 	text := contribtest.Manual(t, "evosbatch.1")
-	for _, name := range []string{"profile", "moldable", "moldable-by", "malleable", "size", "grace", "speedup", "expand-limit", "drive", "on-grow", "on-shrink", "on-step", "require-profile", "tasks", "bag", "retries", "checkpoint", "checkpoint-signal", "checkpoint-cmd", "restart-cmd", "task-time", "drain-time", "dry-run", "help", "usage", "version"} {
+	for _, name := range []string{"profile", "moldable", "moldable-by", "malleable", "size", "grace", "speedup", "expand-limit", "drive", "on-grow", "on-shrink", "on-step", "require-profile", "tasks", "bag", "retries", "checkpoint", "checkpoint-signal", "checkpoint-cmd", "restart-cmd", "task-time", "drain-time", "collect", "dry-run", "help", "usage", "version"} {
 		if !strings.Contains(text, "--"+name) || !strings.Contains(help, "--"+name) {
 			t.Errorf("--%s is not in the manual, or not in the help", name)
 		}

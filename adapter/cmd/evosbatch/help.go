@@ -81,6 +81,14 @@ Options of evosbatch:
                               --checkpoint-signal, --restart-cmd, --task-time, and
                               --drain-time.
                               --tasks=4 is --tasks-per-node=4, as of sbatch
+      --best-effort --tasks=… --clusters=NAME,NAME|all
+                              submit a campaign: one best-effort job to each of these
+                              clusters, which work the bag off together. Its folder
+                              (--bag=DIR, default: evocampaign-1, …) must be the same
+                              on all of them. With --wait, stay until all tasks have
+                              ended, and submit again where a job has ended before
+      --collect=CMD           command that a job of the campaign runs once all tasks have
+                              ended, with {dir} for the folder
       --require-profile       refuse a job without a profile (default: submit it as a
                               stock job by sbatch)
       --rigid                 submit an ordinary job with the profile's largest number of

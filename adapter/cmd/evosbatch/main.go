@@ -92,6 +92,7 @@ func submitJob(ctx context.Context, args []string) int {
 		Sites:    func(ctx context.Context, names []string) ([]submit.Site, error) { return sites(ctx, site, names) },
 		Clusters: site.Clusters,
 		Refuses:  func(context.Context) error { return observing(site, status()) },
+		Progress: progress(os.Stderr),
 		Help:     func() { fmt.Print(help) },
 		Usage:    func() { fmt.Print(usage) },
 		Version:  func() { fmt.Print(versions(ctx, sbatch)) },

@@ -6,10 +6,12 @@ import (
 	"os"
 	"strconv"
 	"strings"
+	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
 
+	"github.com/evoslurm/evoslurm/adapter/internal/legible"
 	"github.com/evoslurm/evoslurm/adapter/job/bag"
 	"github.com/evoslurm/evoslurm/adapter/job/injob"
 	"github.com/evoslurm/evoslurm/adapter/show/display"
@@ -22,6 +24,7 @@ how long the rest will take.
   evosctl tasks 4711             # the folder evobag-4711 here
   evosctl tasks /scratch/bag     # any folder (evosrun --bag)
   evosctl tasks --failed 4711    # each failed task with the reason
+  evosctl tasks evocampaign-1    # a campaign, with a line for each cluster
 
 The time left is what three of four tasks took at most, times the tasks that are left, divided by the tasks
 that may run at once. The command reads the journal in the folder; it needs no sidecar, and no job.`
@@ -76,7 +79,31 @@ func bagFolder(args []string) (string, error) {
 	return args[0], nil
 }
 
-const barWidth = 40
+// silentAfter is how long a campaign's job may show no sign of life before that is noted.
+const silentAfter = time.Minute
+
+// printClusters writes what the clusters of a campaign do.
+func printClusters(out io.Writer, all []bag.ClusterSummary, now time.Time) {
+	if len(all) == 0 {
+		return
+	}
+	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	defer w.Flush()
+	fmt.Fprintln(w, "CLUSTER\tJOB\tSLOTS\tRUNNING\tDONE\tFAILED\tLOST\tNOTE")
+	for _, c := range all {
+		job, note := "-", "no job works here"
+		if len(c.Jobs) > 0 {
+			job, note = strings.Trim(strings.ReplaceAll(fmt.Sprint(c.Jobs), " ", ","), "[]"), "-"
+		}
+		switch silent := now.Sub(c.Seen).Round(time.Second); {
+		case c.Out != nil:
+			note = fmt.Sprintf("left out until %s: %s", c.Out.Local().Format("15:04:05"), c.Why)
+		case len(c.Jobs) > 0 && silent > silentAfter:
+			note = fmt.Sprintf("no sign of life for %v", silent)
+		}
+		fmt.Fprintf(w, "%s\t%s\t%d\t%d\t%d\t%d\t%d\t%s\n", legible.Printable(c.Name, false), job, c.Slots, c.Running, c.Done, c.Failed, c.Lost, note)
+	}
+}
 
 func printTasks(out io.Writer, m bag.Summary, t display.Terminal) error {
 	var b strings.Builder
@@ -99,10 +126,16 @@ func printTasks(out io.Writer, m bag.Summary, t display.Terminal) error {
 	default:
 		fmt.Fprintf(&b, "up to %d run at once; about %s left\n", m.Slots, short(*m.LeftSeconds))
 	}
-	if t.Width > 0 {
-		ended := (m.Done + m.Failed) * barWidth / m.Tasks
-		fmt.Fprintf(&b, "[%s%s] %.1f%%\n", strings.Repeat("#", ended), strings.Repeat(".", barWidth-ended), float64(m.Done+m.Failed)/float64(m.Tasks)*100)
+	if m.Late > 0 {
+		fmt.Fprintf(&b, "runs that ended late, after their tasks had been leased again, and do not count: %d\n", m.Late)
 	}
+	if m.Collected != "" {
+		fmt.Fprintf(&b, "the command that collects: %s\n", m.Collected)
+	}
+	if t.Width > 0 {
+		fmt.Fprintln(&b, m.Bar())
+	}
+	printClusters(&b, m.Clusters, time.Now())
 	_, err := io.WriteString(out, b.String())
 	return err
 }

@@ -151,7 +151,7 @@ func run(cmd *cobra.Command, _ []string) error {
 		return err
 	}
 	ctl.Service = service
-	page := web.Page{Base: api.PagePath, Reader: func(r *http.Request) (web.Reader, error) { return api.VisitorOf(r) }}
+	page := web.Page{Base: api.PagePath, Clusters: cfg.Web.Clusters, Reader: func(r *http.Request) (web.Reader, error) { return api.VisitorOf(r) }}
 	server := &api.Server{
 		Backend: ctl, Log: log, Socket: cfg.Listen.Socket, TCP: cfg.Listen.TCP, Opened: sockets["api"],
 		Cluster: ctl.ClusterName, Forwarded: cfg.Listen.Forwarded,
@@ -235,7 +235,7 @@ func listenWeb(cfg config.Web, sockets []net.Listener, server *api.Server, pairs
 		return nil, fmt.Errorf("web.tokens: %w", err)
 	}
 	page := web.Page{
-		Base: cfg.Base, Tokens: tokens,
+		Base: cfg.Base, Tokens: tokens, Clusters: cfg.Clusters,
 		Reader: func(r *http.Request) (web.Reader, error) {
 			_, uid, err := tokens.User(r)
 			return server.Visitor(uid), err

@@ -36,6 +36,7 @@ func main() {
 func newCommand() *cobra.Command {
 	var o options
 	var delay float64
+	var clusters []string
 	cmd := &cobra.Command{
 		Use:   "evostop",
 		Short: "Show evolving jobs on the full screen",
@@ -58,7 +59,7 @@ and a job's details with its events.
 			if err != nil {
 				return err
 			}
-			client, err := reach.Client(site)
+			places, err := placesOf(cmd.Context(), site, clusters)
 			if err != nil {
 				return err
 			}
@@ -67,7 +68,7 @@ and a job's details with its events.
 			if err != nil {
 				return fmt.Errorf("the terminal (TERM=%s) cannot be used: %w", os.Getenv("TERM"), err)
 			}
-			return newTop(client, &slurmctl.Client{Dir: site.Slurm.Bin, Timeout: scancelTime}, o).run(cmd.Context(), screen)
+			return newTop(places, o).run(cmd.Context(), screen)
 		},
 	}
 	f := cmd.Flags()
@@ -76,9 +77,24 @@ and a job's details with its events.
 	f.StringVarP(&o.user, "user", "u", "", "show only this user's jobs")
 	f.BoolVarP(&o.all, "all", "a", false, "include ended jobs")
 	f.BoolVarP(&o.gantt, "gantt", "g", false, "start with the chart")
+	f.StringSliceVarP(&clusters, "clusters", "M", nil, "show the jobs of these clusters, one at a time, or of all (default: this cluster)")
 	config.AddFlag(f)
 	version.Flag(cmd, linked)
 	version.Arguments(cmd)
-	complete.None(cmd, "delay", "user")
+	complete.None(cmd, "delay", "user", "clusters")
 	return cmd
+}
+
+// placesOf returns the clusters that the user can choose among: this one or, with --clusters, those.
+func placesOf(ctx context.Context, site config.Config, names []string) ([]place, error) {
+	if len(names) == 0 {
+		client, err := reach.Client(site)
+		return []place{{from: client, slurm: &slurmctl.Client{Dir: site.Slurm.Bin, Timeout: scancelTime}}}, err
+	}
+	clusters, err := reach.Clusters(ctx, site, names)
+	var all []place
+	for _, c := range clusters {
+		all = append(all, place{c.Name, c.API, &slurmctl.Client{Dir: c.Slurm.Dir, Timeout: scancelTime, Remote: c.Slurm.Remote}})
+	}
+	return all, err
 }

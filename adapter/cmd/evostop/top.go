@@ -32,6 +32,7 @@ const keysHelp = `Keys, as in top and turm:
   r            show waiting tasks of an array on one line, or each on its own
   c            cancel the job, after the answer y
   d, s         set the seconds between two updates
+  m            show the next cluster, with --clusters
   space        update now
   h, ?         show these keys`
 
@@ -77,13 +78,21 @@ func compareTimes(a, b time.Time) int {
 	return a.Compare(b)
 }
 
+// place is a cluster whose jobs can be shown.
+type place struct {
+	cluster string
+	from    source
+	slurm   canceller
+}
+
 // top is the screen and its contents. Only the event loop uses it, except look.
 type top struct {
 	options
-	from  source
-	slurm canceller
-	app   *tview.Application
-	now   func() time.Time
+	place          // shown
+	places []place // the user can choose among these
+	shown  int     // which it is
+	app    *tview.Application
+	now    func() time.Time
 
 	pages *tview.Pages // queue, gantt, job, help
 	head  *tview.TextView
@@ -111,12 +120,13 @@ type view struct {
 	others []api.OtherJob // for the chart
 	events []api.Event    // of the job whose details are shown
 	of     uint32
+	place  int // of top.places
 	err    error
 	at     time.Time
 }
 
-func newTop(from source, slurm canceller, o options) *top {
-	t := &top{options: o, from: from, slurm: slurm, app: tview.NewApplication(), now: time.Now, again: make(chan struct{}, 1), texts: map[string]*tview.TextView{}}
+func newTop(places []place, o options) *top {
+	t := &top{options: o, place: places[0], places: places, app: tview.NewApplication(), now: time.Now, again: make(chan struct{}, 1), texts: map[string]*tview.TextView{}}
 	plain := tcell.StyleDefault
 	tview.Styles.PrimitiveBackgroundColor, tview.Styles.PrimaryTextColor = tcell.ColorDefault, tcell.ColorDefault
 	t.head, t.foot = tview.NewTextView().SetWrap(false), tview.NewTextView().SetWrap(false)
@@ -156,13 +166,16 @@ func (t *top) run(ctx context.Context, screen tcell.Screen) error {
 func (t *top) watch(ctx context.Context) {
 	for {
 		var all, gantt bool
+		var from source
+		var shown int
 		var job uint32
 		var delay time.Duration
 		t.app.QueueUpdate(func() {
 			page, _ := t.pages.GetFrontPage()
-			all, gantt, job, delay = t.all, page == "gantt", t.job, t.delay
+			all, gantt, job, delay, from, shown = t.all, page == "gantt", t.job, t.delay, t.from, t.shown
 		})
-		v := t.look(ctx, all, gantt, job)
+		v := t.look(ctx, from, all, gantt, job)
+		v.place = shown
 		if ctx.Err() != nil {
 			return
 		}
@@ -181,34 +194,50 @@ const (
 	scancelTime = 30 * time.Second // how long Slurm may take to cancel a job
 )
 
-func (t *top) look(ctx context.Context, all, gantt bool, job uint32) view {
+func (t *top) look(ctx context.Context, from source, all, gantt bool, job uint32) view {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	v := view{at: t.now(), of: job}
-	if v.status, v.err = t.from.Status(ctx); v.err != nil {
+	if v.status, v.err = from.Status(ctx); v.err != nil {
 		return v
 	}
 	if gantt {
-		cluster, err := t.from.Cluster(ctx)
+		cluster, err := from.Cluster(ctx)
 		if v.others = cluster.Others; err != nil && !errors.Is(err, api.ErrNotFound) && !errors.Is(err, api.ErrUnavailable) { // an older sidecar, or a young one
 			v.err = err
 			return v
 		}
 	}
-	if v.jobs, v.err = t.from.Jobs(ctx, all); v.err != nil || job == 0 {
+	if v.jobs, v.err = from.Jobs(ctx, all); v.err != nil || job == 0 {
 		return v
 	}
 	if i := slices.IndexFunc(v.jobs, func(j api.Job) bool { return j.ID == job }); i >= 0 { // in a list it may be without its plan
-		if j, err := t.from.Job(ctx, job); err == nil {
+		if j, err := from.Job(ctx, job); err == nil {
 			v.jobs[i] = j
 		}
 	}
-	v.events, v.err = t.from.Events(ctx, api.EventQuery{Job: job})
+	v.events, v.err = from.Events(ctx, api.EventQuery{Job: job})
 	return v
+}
+
+// next shows the next cluster.
+func (t *top) next(page string) {
+	if len(t.places) < 2 {
+		return
+	}
+	t.shown = (t.shown + 1) % len(t.places)
+	t.place, t.job, t.said, t.seen = t.places[t.shown], 0, "", view{}
+	if page == "job" {
+		page = "queue"
+	}
+	t.show(page)
 }
 
 // take shows a new view. If a query failed, it keeps the last view and says so.
 func (t *top) take(v view) {
+	if v.place != t.shown { // another cluster was chosen meanwhile
+		return
+	}
 	if v.err != nil {
 		t.seen.err = v.err
 	} else {
@@ -228,6 +257,15 @@ func (t *top) lookNow() {
 	case t.again <- struct{}{}:
 	default:
 	}
+}
+
+// which names the cluster that is shown.
+func (t *top) which() string {
+	name := cmp.Or(t.seen.status.Cluster, t.cluster)
+	if len(t.places) > 1 {
+		name += fmt.Sprintf(" (%d of %d)", t.shown+1, len(t.places))
+	}
+	return name
 }
 
 // draw writes the last view onto the front page.
@@ -255,7 +293,7 @@ func (t *top) draw() {
 		nodes = fmt.Sprintf("%d nodes", used)
 	}
 	// Two lines of no more than 80 columns, the width of a terminal as it opens.
-	head := fmt.Sprintf("evostop %s  %s, %s of evolving jobs; strategy %s\n", now.Format("15:04:05"), v.status.Cluster, nodes, v.status.Strategy)
+	head := fmt.Sprintf("evostop %s  %s, %s of evolving jobs; strategy %s\n", now.Format("15:04:05"), t.which(), nodes, v.status.Strategy)
 	how := fmt.Sprintf("%d running, %d waiting, %d queued; ", counts["running"]+counts["starting"], counts["waiting"]+counts[api.Suspended], counts["queued"])
 	switch {
 	case v.err != nil:
@@ -424,6 +462,8 @@ func (t *top) key(e *tcell.EventKey) *tcell.EventKey {
 	case 'R':
 		t.reversed = !t.reversed
 		t.draw()
+	case 'm':
+		t.next(page)
 	case ' ':
 		t.lookNow()
 	case 'u':
@@ -477,11 +517,12 @@ func (t *top) cancel(page string) {
 		default:
 			return "want y or n"
 		}
+		slurm := t.slurm
 		go func() {
 			said := fmt.Sprintf("Job %s is cancelled.", j.Label())
 			ctx, stop := context.WithTimeout(context.Background(), scancelTime)
 			defer stop()
-			if err := t.slurm.Cancel(ctx, slurmctl.JobID(id)); err != nil {
+			if err := slurm.Cancel(ctx, slurmctl.JobID(id)); err != nil {
 				said = fmt.Sprintf("Job %s is not cancelled: %v", j.Label(), err)
 			}
 			t.app.QueueUpdateDraw(func() {

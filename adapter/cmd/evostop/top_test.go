@@ -104,7 +104,7 @@ func TestScreen(t *testing.T) {
 	from := &sidecar{jobs: jobs()}
 	screen := tcell.NewSimulationScreen("UTF-8")
 	scancel := &slurm{}
-	top := newTop(from, scancel, options{delay: 20 * time.Millisecond})
+	top := newTop([]place{{from: from, slurm: scancel}}, options{delay: 20 * time.Millisecond})
 	top.now = func() time.Time { return now }
 	done := make(chan error, 1)
 	go func() { done <- top.run(t.Context(), screen) }()
@@ -295,5 +295,62 @@ func TestDelay(t *testing.T) {
 		if err := cmd.Execute(); err == nil || !strings.Contains(err.Error(), "want 0.5 to 3600 seconds") {
 			t.Errorf("--delay=%s: %v", bad, err)
 		}
+	}
+}
+
+// TestClusters: with several clusters, m shows the next one, and a job is cancelled on the one that is shown.
+func TestClusters(t *testing.T) {
+	screen := tcell.NewSimulationScreen("UTF-8")
+	a, b := &slurm{}, &slurm{}
+	other := jobs()
+	other[0].Name = "onb"
+	away := &sidecar{jobs: other}
+	top := newTop([]place{{"a", &sidecar{jobs: jobs()}, a}, {"b", away, b}, {"c", &sidecar{err: errors.New("it is away")}, a}}, options{delay: 20 * time.Millisecond})
+	top.now = func() time.Time { return now }
+	done := make(chan error, 1)
+	go func() { done <- top.run(t.Context(), screen) }()
+	await := func(what string, want ...string) {
+		t.Helper()
+		text := ""
+		for end := time.Now().Add(time.Minute); ; time.Sleep(10 * time.Millisecond) {
+			top.app.QueueUpdate(func() {
+				cells, _, _ := screen.GetContents()
+				text = ""
+				for _, c := range cells {
+					text += string(c.Runes)
+				}
+			})
+			if !slices.ContainsFunc(want, func(w string) bool { return !strings.Contains(text, w) }) {
+				return
+			}
+			if time.Now().After(end) {
+				t.Fatalf("%s: the screen is\n%s", what, text)
+			}
+		}
+	}
+	key := func(r rune) { screen.InjectKey(tcell.KeyRune, r, tcell.ModNone) }
+	await("the first", "(1 of 3)", "amr")
+	screen.InjectKey(tcell.KeyEnter, 0, tcell.ModNone)
+	await("details", "Requested")
+	key('m')
+	await("the second, and its queue", "(2 of 3)", "onb", "JOBID")
+	key('c')
+	await("asked", "cancel job")
+	for _, r := range "ym" { // an answer, not a key
+		key(r)
+	}
+	screen.InjectKey(tcell.KeyBackspace2, 0, tcell.ModNone)
+	screen.InjectKey(tcell.KeyEnter, 0, tcell.ModNone)
+	await("cancelled", "is cancelled")
+	key('m')
+	await("one that is away", "c (3 of 3)", "No news: it is away")
+	key('m')
+	await("the first again", "(1 of 3)", "amr")
+	key('q')
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+	if len(a.cancelled) != 0 || len(b.cancelled) != 1 {
+		t.Errorf("cancelled on a and c: %v, on b: %v", a.cancelled, b.cancelled)
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io/fs"
 	"math"
+	"net/url"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -67,6 +68,20 @@ func RateIn(all []Bandwidth, from, to string) float64 {
 		}
 	}
 	return 0
+}
+
+func (w Web) validate(check func(ok bool, key, format string, args ...any)) {
+	for _, text := range w.Clusters {
+		_, _, ok := ClusterPage(text)
+		check(ok, "web.clusters", "%q; want NAME=URL, such as beta=https://head-beta/", text)
+	}
+}
+
+// ClusterPage reads an entry of web.clusters: a cluster's name, and the address of its page.
+func ClusterPage(text string) (name, address string, ok bool) {
+	name, address, _ = strings.Cut(text, "=")
+	u, err := url.Parse(address)
+	return name, address, IsCluster(name) && err == nil && (u.Scheme == "http" || u.Scheme == "https") && u.Host != "" && u.User == nil
 }
 
 // IsCluster reports whether slurmdbd takes a name for a cluster.

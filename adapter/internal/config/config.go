@@ -164,6 +164,8 @@ type Web struct {
 
 	Certificate string `mapstructure:"certificate"` // of TLS, PEM; "": plain HTTP
 	Key         string `mapstructure:"key"`         // its private key
+
+	Clusters []string `mapstructure:"clusters"` // NAME=URL: the pages of the site's other clusters
 }
 
 // Munge is how credentials are made and checked.
@@ -270,7 +272,7 @@ func Default() Config {
 	return Config{
 		Database:     "/var/lib/evoslurm/evoslurm.db",
 		Listen:       Listen{Socket: "/run/evoslurm/api.sock", Forwarded: []string{}, User: WebUser},
-		Web:          Web{Base: "/", Tokens: "/etc/evoslurm/web.tokens"},
+		Web:          Web{Base: "/", Tokens: "/etc/evoslurm/web.tokens", Clusters: []string{}},
 		API:          "unix:///run/evoslurm/api.sock",
 		Auth:         AuthMunge,
 		Munge:        Munge{MaxAge: time.Minute},
@@ -341,6 +343,7 @@ func (c Config) Validate() error {
 	c.validateTLS(check)
 	c.validateAuth(check)
 	check(pagePath.MatchString(c.Web.Base), "web.base", "%q; want a path such as / or /evoslurm/", c.Web.Base)
+	c.Web.validate(check)
 	check(c.Web.Tokens == "" || filepath.IsAbs(c.Web.Tokens), "web.tokens", "%q is not an absolute path", c.Web.Tokens)
 	c.validateSecond(check)
 	for _, address := range c.Listen.Forwarded {

@@ -109,7 +109,7 @@ operators: {users: [u], groups: [g]}
 allow: {users: [a], groups: [b, c], accounts: [d], qos: [e], partitions: [f]}
 deny: {users: [g], groups: [h], accounts: [i], qos: [j], partitions: [k, l]}
 tls: {ca: /x/ca, certificate: /x/nc, key: /x/nk}
-web: {listen: ":8", base: /evo/, tokens: /x/t, certificate: /x/c, key: /x/k}
+web: {listen: ":8", base: /evo/, tokens: /x/t, certificate: /x/c, key: /x/k, clusters: ["b=https://b/"]}
 read: own
 recorder: {dir: /x/r, mib: 5}
 mode: observe
@@ -118,7 +118,7 @@ log: {level: debug, format: json}
 `)
 	must.OK(t, err)
 	want := Config{
-		Database: "/x/db", Listen: Listen{Socket: "/x/s", TCP: ":7", Forwarded: []string{"[2001:db8::1]:341"}, Certificate: "/x/lc", Key: "/x/lk", ClientCA: "/x/la", User: "w"}, TLS: TLS{"/x/ca", "/x/nc", "/x/nk"}, SidecarUser: "evo", Web: Web{":8", "/evo/", "/x/t", "/x/c", "/x/k"}, API: "head:7",
+		Database: "/x/db", Listen: Listen{Socket: "/x/s", TCP: ":7", Forwarded: []string{"[2001:db8::1]:341"}, Certificate: "/x/lc", Key: "/x/lk", ClientCA: "/x/la", User: "w"}, TLS: TLS{"/x/ca", "/x/nc", "/x/nk"}, SidecarUser: "evo", Web: Web{":8", "/evo/", "/x/t", "/x/c", "/x/k", []string{"b=https://b/"}}, API: "head:7",
 		Auth: AuthJWT, JWT: JWT{"/x/j"}, Munge: Munge{Socket: "/x/m", MaxAge: 2 * time.Minute}, Slurm: Slurm{Bin: "/x/bin", Timeout: 5 * time.Second, Share: 0.1},
 		Clusters:     Clusters{Dir: "/x/c", Wait: 4 * time.Second, Replicas: "/x/r", Mounts: []string{"/home"}, Bandwidths: []string{"a b 1e6"}, StageIn: "/x/get"},
 		PollInterval: 500 * time.Millisecond, Partitions: []string{"a", "b"}, StockJobs: 7,
@@ -209,6 +209,20 @@ func TestRefused(t *testing.T) {
 		"listen: {tcp: x}":                    "listen.tcp",
 		"web: {listen: x}":                    "web.listen",
 		"web: {base: x}":                      "web.base",
+		"web: {clusters: [b]}":                "web.clusters",
+		"web: {clusters: ['b=javascript:x']}": "web.clusters",
+		"web: {clusters: ['b=https:///x']}":   "web.clusters",
+		"web: {clusters: ['b=http://u:p@h']}": "web.clusters",
+		"web: {clusters: ['<b>=http://h']}":   "web.clusters",
+		"clusters: {replicas: x}":             "clusters.replicas",
+		"clusters: {stage_in: x}":             "clusters.stage_in",
+		"clusters: {mounts: [/x, y]}":         "clusters.mounts",
+		"clusters: {bandwidths: ['a b']}":     "clusters.bandwidths",
+		"clusters: {bandwidths: ['a b 0']}":   "clusters.bandwidths",
+		"clusters: {bandwidths: ['a b -1']}":  "clusters.bandwidths",
+		"clusters: {bandwidths: ['a b NaN']}": "clusters.bandwidths",
+		"clusters: {bandwidths: ['a b inf']}": "clusters.bandwidths",
+		"clusters: {bandwidths: ['a B 1']}":   "clusters.bandwidths",
 		"web: {base: /../}":                   "web.base",
 		"web: {base: \"/{x}/\"}":              "web.base",
 		"web: {tokens: x}":                    "web.tokens",

@@ -296,14 +296,14 @@ func (c *crashes) tear() {
 
 // replace has another leader take over. The old one writes what it was about to.
 func (c *crashes) replace() {
-	old, owed := c.j, c.owed
+	old := c.j
 	c.open()
 	late := rapid.IntRange(0, c.list.Tasks-1)
 	text := fmt.Sprintf(`{"k":"run","i":%d}`+"\n"+`{"k":"done","i":%d}`+"\n", late.Draw(c.t, "late"), late.Draw(c.t, "late"))
 	if err := old.write([]byte(text)); err != nil { // it looked just before
 		c.t.Fatal(err)
 	}
-	if err := old.Append(owed); !errors.Is(err, ErrTaken) {
+	if err := old.Check(); !errors.Is(err, ErrTaken) {
 		c.t.Fatalf("a leader that was replaced goes on: %v", err)
 	}
 	old.Close()
@@ -471,7 +471,7 @@ func FuzzReplay(f *testing.F) {
 				t.Fatalf("%q reaches the terminal", f.Reason)
 			}
 		}
-		s.takeOver()
+		s.takeOver(Lease{})
 		for i, ok := s.Peek(); ok; i, ok = s.Peek() {
 			if !s.Apply(Record{Kind: Run, Task: i}) || !s.Apply(Record{Kind: Done, Task: i}) || s.Apply(Record{Kind: Done, Task: i}) {
 				t.Fatalf("task %d", i)

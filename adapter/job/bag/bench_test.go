@@ -34,7 +34,17 @@ func workOff(b *testing.B, dir string, tasks int) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	l := Lead(Options{Setup: Setup{Dir: dir, Output: filepath.Join(dir, outFolder, "%a"), Keep: Keeping{Kind: KeepNone}}, Say: b.Logf}, j, s)
+	l := Lead(benchOptions(b, dir), j, s)
+	finish(b, l, tasks)
+}
+
+func benchOptions(b *testing.B, dir string) Options {
+	return Options{Setup: Setup{Dir: dir, Output: filepath.Join(dir, outFolder, "%a"), Keep: Keeping{Kind: KeepNone}}, Say: b.Logf}
+}
+
+// finish has a worker of 64 slots end all tasks.
+func finish(b *testing.B, l *Leader, tasks int) {
+	b.Helper()
 	p := &prompt{}
 	p.split.do = p.heard
 	p.Member = l.Join("node-1234", 64, struct {
@@ -96,6 +106,36 @@ func BenchmarkRead(b *testing.B) {
 			b.ReportMetric(float64(processorTime(b)-begun)/float64(b.N)/float64(n), "cpu-ns/task")
 			b.ReportMetric(float64(after.HeapAlloc-before.HeapAlloc)/float64(n), "B/task")
 			runtime.KeepAlive(s)
+		})
+	}
+}
+
+// BenchmarkCampaign measures what a task of a campaign costs its leader, with the leases of shares, and what reading it costs.
+func BenchmarkCampaign(b *testing.B) {
+	for _, n := range []int{2000, 100_000} {
+		b.Run(fmt.Sprint(n), func(b *testing.B) {
+			var leading, reading time.Duration
+			begun := time.Now()
+			for i := range b.N {
+				dir, before := filepath.Join(b.TempDir(), fmt.Sprint("bag-", i)), processorTime(b)
+				if err := Create(dir, list(n), nil); err != nil {
+					b.Fatal(err)
+				}
+				c, err := Join(dir, list(n), "a", 7)
+				if err != nil {
+					b.Fatal(err)
+				}
+				finish(b, LeadCampaign(benchOptions(b, dir), c), n)
+				after := processorTime(b)
+				if _, err := Read(dir); err != nil {
+					b.Fatal(err)
+				}
+				leading, reading = leading+after-before, reading+processorTime(b)-after
+			}
+			each := float64(b.N) * float64(n)
+			b.ReportMetric(float64(leading)/each, "cpu-ns/task")
+			b.ReportMetric(float64(reading)/each, "read-cpu-ns/task")
+			b.ReportMetric(float64(time.Since(begun))/each, "ns/task")
 		})
 	}
 }

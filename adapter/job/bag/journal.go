@@ -24,6 +24,7 @@ const (
 	mostEntries = 100_000 // names in the folder
 	mostJournal = 1 << 30 // bytes of all journals
 	mostRecord  = 4096    // bytes of a line
+	mostTail    = 1 << 20 // bytes of a share's journal, that do not count
 	mostSlots   = 10_000_000
 )
 
@@ -151,32 +152,27 @@ func chain(dir string) ([]part, error) {
 	return nil, fmt.Errorf("%s: %w", dir, errNoBag)
 }
 
-// Read reads the state of the bag in a folder. It changes nothing.
-func Read(dir string) (*State, error) {
-	s, _, err := read(dir)
-	return s, err
-}
-
-func read(dir string) (*State, part, error) {
+// read reads the state of a bag. At most left bytes of journals are read, which it lowers.
+func read(dir string, left *int64) (*State, part, error) {
 	parts, err := chain(dir)
 	if err != nil {
 		return nil, part{}, err
 	}
 	s := NewState(parts[0].List)
-	left := int64(mostJournal)
 	for i := range parts {
 		p := &parts[i]
-		s.takeOver()
+		s.takeOver(p.Lease)
 		s.saw(p.At)
-		most := left
+		most := *left
 		if p.size >= 0 {
-			most = min(left, p.size)
+			most = min(*left, p.size)
 		}
-		whole, err := replay(filepath.Join(dir, journalName(p.Epoch)), most, s)
+		whole, late, err := replay(filepath.Join(dir, journalName(p.Epoch)), most, s)
 		if err != nil {
 			return nil, part{}, err
 		}
-		if left -= whole; left <= 0 {
+		s.late += late
+		if *left -= whole; *left <= 0 {
 			return nil, part{}, fmt.Errorf("%s: its journals have more than %d bytes", dir, mostJournal)
 		}
 		p.size = whole
@@ -184,15 +180,26 @@ func read(dir string) (*State, part, error) {
 	return s, parts[len(parts)-1], nil
 }
 
-// replay applies the records in the first bytes of a file, and returns the size of the whole lines. A line that cannot be read
-// is skipped: it was being written when its leader ended, or the file system lost it.
-func replay(path string, most int64, s *State) (int64, error) {
+// replay applies the records in the first bytes of a file, and returns the size of the whole lines, and how many ends of a share's
+// runs were written after them. A line that cannot be read is skipped: it was being written when its leader ended, or the file
+// system lost it.
+func replay(path string, most int64, s *State) (whole int64, late int, err error) {
 	f, err := openPlain(path)
 	if err != nil {
-		return 0, err
+		return 0, 0, err
 	}
 	defer f.Close()
-	return replayLines(io.LimitReader(f, most), s)
+	if whole, err = replayLines(io.LimitReader(f, most), s); err != nil || s.lease.Leader == "" || whole < most {
+		return whole, 0, err
+	}
+	if _, err = f.Seek(whole, io.SeekStart); err != nil {
+		return whole, 0, err
+	}
+	rest, err := io.ReadAll(io.LimitReader(f, mostTail))
+	for _, k := range []Kind{Done, Fail} {
+		late += bytes.Count(rest, []byte(`{"k":"`+k+`",`))
+	}
+	return whole, late, err
 }
 
 func replayLines(from io.Reader, s *State) (whole int64, err error) {
@@ -220,6 +227,9 @@ func replayLines(from io.Reader, s *State) (whole int64, err error) {
 
 // Open starts or resumes the bag of a folder, with the tasks given, for the given job.
 func Open(dir string, l List, job uint32, now time.Time) (*Journal, *State, error) {
+	if _, err := os.Lstat(filepath.Join(dir, campaignFile)); err == nil {
+		return nil, nil, fmt.Errorf("%s is a campaign, which jobs of several clusters work off: use another folder (--bag=DIR)", dir)
+	}
 	if err := os.MkdirAll(dir, 0o777); err != nil { //nolint:gosec // the user's umask decides
 		return nil, nil, err
 	}
@@ -227,7 +237,8 @@ func Open(dir string, l List, job uint32, now time.Time) (*Journal, *State, erro
 	if err != nil {
 		return nil, nil, err
 	}
-	s, last, err := read(dir)
+	left := int64(mostJournal)
+	s, last, err := read(dir, &left)
 	switch {
 	case errors.Is(err, errNoBag):
 		if err := create(dir, l, others && len(all) == 0); err != nil {
@@ -239,18 +250,19 @@ func Open(dir string, l List, job uint32, now time.Time) (*Journal, *State, erro
 	case !s.same(l):
 		return nil, nil, fmt.Errorf("%s has %d other tasks: give the same tasks to resume it, or use another folder (--bag=DIR)", dir, s.Tasks)
 	}
-	s.List = l // with its text
-	s.takeOver()
-	epoch := 1
-	if len(all) > 0 {
-		epoch = all[len(all)-1] + 1
-	}
-	h := header{Bag: format, Epoch: epoch, After: last.Epoch, Bytes: last.size, At: seconds(now), Job: int(job), List: l}
-	if last.Epoch == 0 {
-		h.Bytes = 0
-	}
-	j, err := begin(dir, h)
+	j, err := follow(dir, l, s, last, header{At: seconds(now), Job: int(job)}, all)
 	return j, s, err
+}
+
+// follow starts the journal after the last part that was read, with the state for it.
+func follow(dir string, l List, s *State, last part, h header, all []int) (*Journal, error) {
+	s.List = l // with its text
+	s.takeOver(h.Lease)
+	h.Bag, h.Epoch, h.After, h.Bytes, h.List = format, 1, last.Epoch, last.size, l
+	if len(all) > 0 {
+		h.Epoch = all[len(all)-1] + 1
+	}
+	return begin(dir, h)
 }
 
 // create makes the folders of a new bag.
@@ -295,11 +307,18 @@ func begin(dir string, h header) (*Journal, error) {
 	return j, nil
 }
 
+// Check returns ErrTaken if another leader has taken over. It lists the folder: NFS clients may believe for a minute that a
+// file is not there, but ask again about a folder that is opened.
+func (j *Journal) Check() error {
+	all, _, err := epochs(j.dir)
+	if err == nil && len(all) > 0 && all[len(all)-1] > j.epoch {
+		err = ErrTaken
+	}
+	return err
+}
+
 // Append writes records. After an error they have to be written again, in the same order.
 func (j *Journal) Append(records []Record) error {
-	if _, err := os.Lstat(filepath.Join(j.dir, journalName(j.epoch+1))); err == nil {
-		return ErrTaken
-	}
 	var b bytes.Buffer
 	for _, r := range records {
 		line, err := json.Marshal(r)

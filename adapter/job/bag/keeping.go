@@ -76,6 +76,9 @@ func fill(words []string, pairs ...string) []string {
 
 // argv returns the command that runs a task.
 func (s Setup) argv(o order) []string {
+	if o.ID == collectID {
+		return fill(s.Collect, "{dir}", s.Dir)
+	}
 	dir := s.saved(o.ID)
 	if o.Saved && s.Keep.Restart != nil {
 		return fill(s.Keep.Restart, "{}", string(o.Text), "{dir}", dir)
@@ -90,12 +93,12 @@ func (s Setup) argv(o order) []string {
 
 // environ returns what a task finds in its environment.
 func (s Setup) environ(o order) []string {
-	env := []string{"EVO_TASK=" + string(o.Text), "EVO_TASK_ID=" + strconv.Itoa(o.ID), "EVO_RESTART="}
+	env := []string{"EVO_BAG=" + s.Dir, "EVO_TASK=" + string(o.Text), "EVO_TASK_ID=" + strconv.Itoa(o.ID), "EVO_RESTART="}
 	if s.Keep.Kind != KeepNone {
 		env = append(env, "EVO_CHECKPOINT="+s.saved(o.ID))
 	}
 	if o.Saved {
-		env[2] += "1"
+		env[3] += "1"
 	}
 	return env
 }

@@ -37,17 +37,18 @@ type Options struct {
 // Leader leases the tasks of a bag to workers. Its methods may be called from any goroutine.
 type Leader struct {
 	Options
-	journal *Journal
-	wake    chan struct{}
-	quit    chan struct{}
-	stopped sync.WaitGroup
-	over    chan struct{} // closed once nothing is left to do, or another leader has taken over
-	ending  sync.Once
+	campaign *Campaign // nil: the bag is this leader's alone
+	wake     chan struct{}
+	quit     chan struct{}
+	stopped  sync.WaitGroup
+	over     chan struct{} // closed once nothing is left to do, or another leader has taken over
+	ending   sync.Once
 
 	mu      sync.Mutex
-	state   *State
+	shares  []*share
+	past    []float32 // seconds of the tasks of earlier shares that were done
 	members []*Member
-	owed    []entry
+	slots   int
 	blocked error // why no task is leased
 	taken   bool
 	runs    int
@@ -58,11 +59,15 @@ type Leader struct {
 	late     bool      // no task would end before that
 	learnt   time.Duration
 	learntBy int // tasks that were done then
+
+	out     outage // of a campaign's cluster
+	failing string // why leases could not be kept, as was said last
 }
 
 // entry is a record to write, and the files to put in place before.
 type entry struct {
 	Record
+	run   string
 	files [][2]string // from, to; to "": removed
 }
 
@@ -83,7 +88,12 @@ type Member struct {
 
 // Lead starts to work off the bag that Open has opened.
 func Lead(o Options, j *Journal, s *State) *Leader {
-	l := &Leader{Options: o, journal: j, state: s, wake: make(chan struct{}, 1), quit: make(chan struct{}), over: make(chan struct{})}
+	return begun(&Leader{Options: o, shares: []*share{{journal: j, state: s}}})
+}
+
+// begun starts to write.
+func begun(l *Leader) *Leader {
+	l.wake, l.quit, l.over = make(chan struct{}, 1), make(chan struct{}), make(chan struct{})
 	l.checkOver()
 	l.stopped.Go(l.write)
 	return l
@@ -161,13 +171,17 @@ func (m *Member) Leave() {
 	}
 	slices.Sort(tasks)
 	for _, i := range tasks {
-		r := Record{Kind: Back, Task: i, Saved: l.Keep.Kind != KeepNone && l.kept(l.state.ID(i))}
+		s := l.share(i)
+		r := Record{Kind: Back, Task: i - s.base, Saved: l.Keep.Kind != KeepNone && l.kept(s.state.ID(i-s.base))}
 		if !m.leaving {
-			if r.Kind = l.state.Loss(i); r.Kind == Fail {
+			if r.Kind = s.state.Loss(r.Task); r.Kind == Fail {
 				r.Why = fmt.Sprintf("its worker was lost %d times", mostLosses+1)
 			}
 		}
-		l.put(r, m.runs[i])
+		l.put(s, r, m.runs[i])
+	}
+	if len(tasks) > 0 && !m.leaving {
+		l.setback("a worker was lost on node " + m.node)
 	}
 	if m.hello {
 		l.count()
@@ -178,21 +192,26 @@ func (m *Member) Leave() {
 
 // ended decides what becomes of a task whose run has ended.
 func (l *Leader) ended(e over) {
-	r := Record{Task: e.Task, Status: e.Status, Signal: e.Signal, Seconds: e.Seconds, Why: e.Why, Saved: e.Saved}
+	s := l.share(e.Task)
+	r := Record{Task: e.Task - s.base, Status: e.Status, Signal: e.Signal, Seconds: e.Seconds, Why: e.Why, Saved: e.Saved}
 	switch {
 	case e.Status == 0 && e.Signal == 0 && e.Why == "" && !(e.Asked && e.Saved && l.Keep.Command != nil):
 		r.Kind, r.Saved = Done, false
+		l.out = outage{proven: true}
 	case e.Asked || e.Full || l.blocked != nil:
 		r.Kind = Back
+	case l.campaign != nil && !l.out.proven: // it may do well on another cluster
+		r.Kind = s.state.Loss(r.Task)
+		l.setback(fmt.Sprintf("task %d failed: %s", s.state.ID(r.Task), reason(e.Status, e.Signal, e.Why)))
 	default:
-		r.Kind = l.state.Failure(e.Task, l.Retries, e.Seconds < atOnce)
+		r.Kind = s.state.Failure(r.Task, l.Retries, e.Seconds < atOnce)
 		r.Saved = r.Kind == Retry && e.Saved
 	}
 	l.learnGrace(e)
 	if e.Full && l.blocked == nil {
 		l.block(errors.New("the disk is full"))
 	}
-	l.put(r, e.Run)
+	l.put(s, r, e.Run)
 	l.checkOver()
 }
 
@@ -204,14 +223,14 @@ func (l *Leader) learnGrace(e over) {
 	}
 }
 
-// put applies a record, and has it written.
-func (l *Leader) put(r Record, run string) {
+// put applies a record to a share, and has it written.
+func (l *Leader) put(s *share, r Record, run string) {
 	r.At = seconds(time.Now())
-	if !l.state.Apply(r) {
+	if !s.state.Apply(r) {
 		return
 	}
-	id := l.state.ID(r.Task)
-	e := entry{Record: r}
+	id := s.state.ID(r.Task)
+	e := entry{Record: r, run: run}
 	if r.Kind != Run && r.Kind != Slots {
 		for _, file := range l.outputs(id) {
 			from, to := file+"."+run, ""
@@ -228,7 +247,7 @@ func (l *Leader) put(r Record, run string) {
 		}
 	}
 	l.report(r, id)
-	l.owed = append(l.owed, e)
+	s.owed = append(s.owed, e)
 	l.poke()
 }
 
@@ -267,27 +286,34 @@ func (l *Leader) count() {
 			slots += m.slots
 		}
 	}
-	if slots != l.state.Slots {
-		l.put(Record{Kind: Slots, Slots: slots}, "")
+	switch {
+	case slots == l.slots:
+		return
+	case l.campaign == nil:
+		l.put(l.shares[0], Record{Kind: Slots, Slots: slots}, "")
 	}
+	l.slots = slots
+	l.poke()
 }
 
 // lease gives tasks to workers that can take more.
 func (l *Leader) lease() {
-	if l.blocked != nil || l.taken || l.late {
+	if l.blocked != nil || l.taken || l.late || l.out.isOut(time.Now()) {
 		return
 	}
+	owing := l.owing()
 	for _, m := range l.members {
-		for m.takes() && len(m.runs) < m.slots && len(l.owed) < mostOwed && fits(time.Now(), m.until, l.need()) {
-			i, ok := l.state.Peek()
+		for m.takes() && len(m.runs) < m.slots && owing < mostOwed && fits(time.Now(), m.until, l.need()) {
+			s, i, ok := l.peek()
 			if !ok {
 				return
 			}
 			l.runs++
-			run := fmt.Sprintf("%d-%d", l.journal.epoch, l.runs)
-			o := order{Task: i, ID: l.state.ID(i), Run: run, Text: l.state.Text(i), Saved: l.state.Saved(i)}
-			l.put(Record{Kind: Run, Task: i, Node: m.node}, run)
-			m.runs[i] = run
+			owing++
+			run := fmt.Sprintf("%d-%d", s.journal.epoch, l.runs)
+			o := order{Task: s.base + i, ID: s.state.ID(i), Run: run, Text: s.state.Text(i), Saved: s.state.Saved(i)}
+			l.put(s, Record{Kind: Run, Task: i, Node: m.node}, run)
+			m.runs[o.Task] = run
 			m.pipe.send(toWorker{Run: &o})
 		}
 	}
@@ -295,7 +321,7 @@ func (l *Leader) lease() {
 
 func (l *Leader) checkOver() {
 	l.checkLate()
-	if l.taken || l.late || l.state.Over() {
+	if l.taken || l.late || l.campaign == nil && l.shares[0].state.Over() {
 		l.ending.Do(func() { close(l.over) })
 	}
 }
@@ -328,15 +354,18 @@ func (l *Leader) write() {
 	var synced time.Time
 	dirty := false
 	for {
-		wait := flushPause
+		wait, rest := flushPause, time.Duration(0)
 		if l.flush() {
 			dirty = true
 		}
 		if dirty && time.Since(synced) >= syncPause {
-			dirty, synced = l.journal.Sync() != nil, time.Now()
+			dirty, synced = l.sync(), time.Now()
+		}
+		if l.campaign != nil {
+			rest = l.attend()
 		}
 		l.mu.Lock()
-		owed, blocked := len(l.owed), l.blocked != nil
+		owing, blocked := l.owing(), l.blocked != nil
 		l.mu.Unlock()
 		if blocked {
 			wait = fullPause
@@ -346,53 +375,20 @@ func (l *Leader) write() {
 			return
 		case <-time.After(wait):
 		}
-		if owed == 0 && !dirty {
-			select {
-			case <-l.wake:
-			case <-l.quit:
-				return
-			}
+		if owing > 0 || dirty {
+			continue
+		}
+		var after <-chan time.Time
+		if rest > 0 {
+			after = time.After(rest)
+		}
+		select {
+		case <-l.wake:
+		case <-after:
+		case <-l.quit:
+			return
 		}
 	}
-}
-
-// flush writes what is owed, and reports whether there was something.
-func (l *Leader) flush() bool {
-	l.mu.Lock()
-	owed, taken := slices.Clone(l.owed), l.taken
-	l.mu.Unlock()
-	if len(owed) == 0 || taken {
-		return false
-	}
-	records := make([]Record, len(owed))
-	for i, e := range owed {
-		records[i] = e.Record
-		for _, f := range e.files {
-			place(f[0], f[1])
-		}
-	}
-	err := l.journal.Append(records)
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	switch {
-	case errors.Is(err, ErrTaken):
-		l.taken = true
-		l.Say("%v: this one ends", err)
-		l.checkOver()
-		return false
-	case err != nil:
-		if l.blocked == nil {
-			l.block(err)
-		}
-		return false
-	}
-	l.owed = l.owed[len(owed):]
-	if l.blocked != nil {
-		l.Say("the journal can be written again")
-		l.blocked = nil
-	}
-	l.lease()
-	return true
 }
 
 // place puts a file where it belongs, if there is one.
@@ -414,16 +410,20 @@ func (l *Leader) Close() (Summary, error) {
 	close(l.quit)
 	l.stopped.Wait()
 	l.flush()
-	err := errors.Join(l.journal.Sync(), l.journal.Close())
+	if l.campaign != nil {
+		return l.giveUp()
+	}
+	s := l.shares[0]
+	err := errors.Join(s.journal.Sync(), s.journal.Close())
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	switch {
 	case l.taken:
 		err = ErrTaken
-	case len(l.owed) > 0:
-		err = fmt.Errorf("the ends of %d runs could not be written: %w", len(l.owed), errors.Join(l.blocked, err))
+	case len(s.owed) > 0:
+		err = fmt.Errorf("the ends of %d runs could not be written: %w", len(s.owed), errors.Join(l.blocked, err))
 	}
-	return l.state.Summary(time.Now()), err
+	return s.state.Summary(time.Now()), err
 }
 
 // String returns the summary in one line.

@@ -162,7 +162,7 @@ func TestDiskFull(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	file := int(l.journal.file.Fd())
+	file := int(l.shares[0].journal.file.Fd())
 	before, err := unix.Dup(file)
 	if err != nil {
 		t.Fatal(err)

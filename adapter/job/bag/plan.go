@@ -1,6 +1,9 @@
 package bag
 
-import "time"
+import (
+	"slices"
+	"time"
+)
 
 const (
 	enoughDone = 10              // tasks from which it is learnt how long one takes
@@ -15,17 +18,26 @@ func fits(now, until time.Time, need time.Duration) bool {
 // need returns how long a task takes that would be lost if its node went: as declared, or as three of four did at most.
 // Zero: unknown, or it leaves a checkpoint.
 func (l *Leader) need() time.Duration {
-	done := l.state.done
+	done := l.done()
 	switch {
 	case l.Keep.Kind != "" && l.Keep.Kind != KeepNone:
 		return 0
 	case l.TaskTime > 0:
 		return l.TaskTime
 	case done >= enoughDone && done > l.learntBy+l.learntBy/10:
-		l.learnt, _ = l.state.Quantile(leftQuantile)
-		l.learntBy = done
+		l.learnt, l.learntBy = l.usual(), done
 	}
 	return l.learnt
+}
+
+// usual returns how long three of four tasks took at most.
+func (l *Leader) usual() time.Duration {
+	all := slices.Clone(l.past)
+	for _, s := range l.shares {
+		all = append(all, s.state.took()...)
+	}
+	slices.Sort(all)
+	return duration(float64(quantile(all, leftQuantile)))
 }
 
 // Until says by when the member's node has to be left: no task starts there that takes longer. Zero: unknown.
@@ -47,7 +59,7 @@ func (l *Leader) Ends(at time.Time) {
 // checkLate notes that no task would end before the job does.
 func (l *Leader) checkLate() {
 	need := l.need()
-	if l.late || len(l.state.leases) > 0 || l.state.Over() || fits(time.Now(), l.ends, need) {
+	if l.late || l.running() > 0 || l.campaign == nil && l.shares[0].state.Over() || fits(time.Now(), l.ends, need) {
 		return
 	}
 	l.late = true

@@ -99,13 +99,13 @@ func TestNeed(t *testing.T) {
 			s.Apply(Record{Kind: Run, Task: i})
 			s.Apply(Record{Kind: Done, Task: i, Seconds: float64(i + 1)})
 		}
-		l := &Leader{Options: Options{TaskTime: c.declared, Setup: Setup{Keep: Keeping{Kind: c.kind}}}, state: s}
+		l := &Leader{Options: Options{TaskTime: c.declared, Setup: Setup{Keep: Keeping{Kind: c.kind}}}, shares: []*share{{state: s}}}
 		if got := l.need(); got != c.want {
 			t.Errorf("%s: %v", name, got)
 		}
 	}
 	s := NewState(list(60))
-	l := &Leader{state: s}
+	l := &Leader{shares: []*share{{state: s}}}
 	for i := range 60 { // it is learnt again as more are done
 		s.Apply(Record{Kind: Run, Task: i})
 		s.Apply(Record{Kind: Done, Task: i, Seconds: float64(i + 1)})

@@ -15,6 +15,7 @@ const (
 	Lost  Kind = "lost"  // its worker was lost, and it runs again
 	Void  Kind = "void"  // it could not go on from its checkpoint, and runs again from its beginning
 	Slots Kind = "slots" // of the bag: how many tasks may run at once
+	Left  Kind = "left"  // of a share: its leader gives it back
 )
 
 // Record is a line of a journal: what happened to a task, or to the bag.
@@ -39,10 +40,17 @@ type header struct {
 	Bytes int64 `json:"bytes,omitempty"` // of that epoch's journal; what lies beyond does not count
 	At    int64 `json:"t"`
 	Job   int   `json:"job,omitempty"`
+	Lease       // of a share
 	List
 }
 
 const format = 1
+
+// Lease says which leader of a campaign has a share.
+type Lease struct {
+	Cluster string `json:"cluster,omitempty"`
+	Leader  string `json:"leader,omitempty"` // its name, which no other leader has; "": the bag is no share
+}
 
 // seconds returns a time's seconds since 1970.
 func seconds(t time.Time) int64 { return t.Unix() }

@@ -52,6 +52,22 @@ type State struct {
 	done        int
 	failed      int
 	voids       int
+	late        int              // ends of runs after the share was leased again, which do not count
+	lease       Lease            // of a share
+	left        bool             // its leader has given it back
+	tallies     map[string]Tally // by cluster
+
+	campaign  bool   // it is of several shares
+	collected string // how the task that collects stands; "": there is none
+	leaders   []leader
+}
+
+// Tally counts what became of runs on a cluster.
+type Tally struct {
+	Running int `json:"running"`
+	Done    int `json:"done"`
+	Failed  int `json:"failed"`
+	Lost    int `json:"lost"` // because their worker was, or because no task had ended well there before
 }
 
 // NewState returns the state of a new bag.
@@ -62,8 +78,10 @@ func NewState(l List) *State {
 // Apply takes in a record. It reports false, and changes nothing, if the record cannot be true: the end of a task that does
 // not run, or the run of one that runs or has ended.
 func (s *State) Apply(r Record) bool {
-	if r.Kind == Slots {
+	switch r.Kind {
+	case Slots, Left:
 		s.Slots = min(max(r.Slots, 0), mostSlots)
+		s.left = r.Kind == Left
 		s.saw(r.At)
 		return true
 	}
@@ -83,6 +101,7 @@ func (s *State) Apply(r Record) bool {
 	if t.phase != running || !s.end(r.Task, t, r) {
 		return false
 	}
+	s.tally(r.Kind)
 	delete(s.leases, r.Task)
 	t.status, t.signal, t.seconds = uint8(r.Status&0xff), uint8(r.Signal&0x7f), float32(max(r.Seconds, 0))
 	s.saw(r.At)
@@ -121,6 +140,28 @@ func (s *State) end(i int, t *task, r Record) bool {
 	return true
 }
 
+// tally counts the end of a run for the cluster of a share's leader.
+func (s *State) tally(k Kind) {
+	if s.lease.Cluster == "" {
+		return
+	}
+	if s.tallies == nil {
+		s.tallies = map[string]Tally{}
+	}
+	t := s.tallies[s.lease.Cluster]
+	switch k {
+	case Done:
+		t.Done++
+	case Fail:
+		t.Failed++
+	case Lost:
+		t.Lost++
+	default:
+		return
+	}
+	s.tallies[s.lease.Cluster] = t
+}
+
 // queue puts a task that waits again where it belongs.
 func (s *State) queue(i int, retried bool) {
 	switch {
@@ -140,8 +181,12 @@ func (s *State) saw(at int64) {
 	s.Last = max(s.Last, at)
 }
 
-// takeOver makes tasks wait whose leader has ended.
-func (s *State) takeOver() {
+// takeOver makes tasks wait whose leader has ended, for the next one.
+func (s *State) takeOver(next Lease) {
+	for range s.leases {
+		s.tally(Lost)
+	}
+	s.lease, s.left = next, false
 	for i := range s.leases {
 		s.tasks[i].phase = waiting
 	}
@@ -178,6 +223,9 @@ func (s *State) Peek() (int, bool) {
 	return 0, false
 }
 
+// waiting returns how many tasks wait.
+func (s *State) waiting() int { return len(s.tasks) - s.done - s.failed - len(s.leases) }
+
 // Over reports whether all tasks have ended.
 func (s *State) Over() bool { return s.done+s.failed == len(s.tasks) }
 
@@ -206,17 +254,22 @@ func (s *State) Saved(i int) bool { return s.tasks[i].saved }
 
 // Quantile returns how long at most a fraction q of the tasks that ended well took, or false if none has.
 func (s *State) Quantile(q float64) (time.Duration, bool) {
-	var all []float32
-	for _, t := range s.tasks {
-		if t.phase == done {
-			all = append(all, t.seconds)
-		}
-	}
+	all := s.took()
 	if len(all) == 0 {
 		return 0, false
 	}
 	slices.Sort(all)
 	return duration(float64(quantile(all, q))), true
+}
+
+// took returns how many seconds the tasks took that ended well.
+func (s *State) took() (all []float32) {
+	for _, t := range s.tasks {
+		if t.phase == done {
+			all = append(all, t.seconds)
+		}
+	}
+	return all
 }
 
 // Moment returns the time of the last record.

@@ -1,8 +1,10 @@
 package bag
 
 import (
+	"fmt"
 	"math"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"github.com/evoslurm/evoslurm/adapter/internal/legible"
@@ -25,12 +27,17 @@ type Summary struct {
 	LeftSeconds *float64  `json:"left_seconds,omitempty"` // nil: unknown
 	Updated     time.Time `json:"updated,omitzero"`       // last record
 	Failures    []Failure `json:"failures,omitempty"`     // with --failed
+
+	Late      int              `json:"late,omitempty"`      // ends that did not count: the tasks had been leased again
+	Collected string           `json:"collected,omitempty"` // how the command that collects stands; "": there is none
+	Clusters  []ClusterSummary `json:"clusters,omitempty"`  // of a campaign
 }
 
 // Summary returns how the bag stands at a time.
 func (s *State) Summary(now time.Time) Summary {
-	m := Summary{Tasks: len(s.tasks), Done: s.done, Failed: s.failed, Running: len(s.leases), Voids: s.voids, Slots: s.Slots}
-	m.Waiting = m.Tasks - m.Done - m.Failed - m.Running
+	m := Summary{Tasks: len(s.tasks), Done: s.done, Failed: s.failed, Running: len(s.leases), Voids: s.voids, Slots: s.Slots,
+		Late: s.late, Collected: s.collected, Clusters: s.clusters(now)}
+	m.Waiting = s.waiting()
 	for _, t := range s.tasks {
 		if t.phase == waiting && t.saved {
 			m.Saved++
@@ -63,6 +70,15 @@ func (s *State) Summary(now time.Time) Summary {
 	left := math.Ceil(max(work/float64(m.Slots), longest))
 	m.LeftSeconds = &left
 	return m
+}
+
+const barWidth = 40
+
+// Bar draws how many tasks have ended.
+func (s Summary) Bar() string {
+	ended := s.Done + s.Failed
+	full := ended * barWidth / max(s.Tasks, 1)
+	return fmt.Sprintf("[%s%s] %.1f%%", strings.Repeat("#", full), strings.Repeat(".", barWidth-full), float64(ended)/float64(max(s.Tasks, 1))*100)
 }
 
 // Failure is a task that failed.

@@ -24,8 +24,21 @@ type List struct {
 	Step  int    `json:"step"`          // between two IDs
 	Sum   string `json:"sum,omitempty"` // of the file; "" for a range
 
-	text []byte
-	ends []uint32 // of the lines in text
+	text  []byte
+	begin uint32   // of the first line in text
+	ends  []uint32 // of the lines in text
+}
+
+// part returns tasks from to to-1 as a list of their own.
+func (l List) part(from, to int) List {
+	p := List{Tasks: to - from, First: l.ID(from), Step: l.Step, Sum: l.Sum}
+	if to <= len(l.ends) {
+		p.text, p.ends = l.text, l.ends[from:to]
+		if from > 0 {
+			p.begin = l.ends[from-1]
+		}
+	}
+	return p
 }
 
 // ID returns the ID of task i: the number of its line, from 1, or its number in the range.
@@ -39,16 +52,16 @@ func (l List) Text(i int) []byte {
 	if i >= len(l.ends) {
 		return nil
 	}
-	begin := 0
+	begin := l.begin
 	if i > 0 {
-		begin = int(l.ends[i-1])
+		begin = l.ends[i-1]
 	}
 	return bytes.TrimSuffix(l.text[begin:l.ends[i]], []byte{'\n'})
 }
 
 // valid reports whether the list, which may come from a journal, is within the bounds.
 func (l List) valid() bool {
-	return l.Tasks >= 1 && l.Tasks <= MostTasks && l.First >= 0 && l.First <= mostID && l.Step >= 1 && l.Step <= mostID
+	return l.Tasks >= 1 && l.Tasks <= MostTasks && l.First >= collectID && l.First <= mostID && l.Step >= 1 && l.Step <= mostID
 }
 
 // same reports whether two lists have the same tasks.

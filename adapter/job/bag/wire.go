@@ -33,6 +33,7 @@ type Setup struct {
 	Output  string   `json:"output"`
 	Error   string   `json:"error,omitempty"` // "": with the output
 	Keep    Keeping  `json:"keep"`
+	Collect []string `json:"collect,omitempty"` // runs once all tasks of a campaign have ended
 }
 
 // order is a task to run.
@@ -71,6 +72,9 @@ func expand(pattern string, id int, job uint32) string {
 
 // outputs returns the files of a task's output and errors.
 func (s Setup) outputs(id int) []string {
+	if id == collectID {
+		return []string{filepath.Join(s.Dir, collectedFile)}
+	}
 	files := []string{expand(s.Output, id, s.Job)}
 	if s.Error != "" {
 		files = append(files, expand(s.Error, id, s.Job))

@@ -17,7 +17,7 @@ import (
 )
 
 // bagOwn lists the options of evosrun --tasks that --follow does not have.
-var bagOwn = []string{"tasks", "bag", "retries", "checkpoint", "checkpoint-signal", "checkpoint-cmd", "restart-cmd", "task-time"}
+var bagOwn = []string{"tasks", "bag", "campaign", "retries", "checkpoint", "checkpoint-signal", "checkpoint-cmd", "restart-cmd", "task-time"}
 
 // notInBag lists options of srun and --follow that make no sense for a bag.
 var notInBag = []struct{ name, why string }{
@@ -72,6 +72,9 @@ func parseBag(s srunArgs, job uint32) (o bag.Options, err error) {
 	}
 	if len(s.command) == 0 {
 		return o, errors.New("no command to run the tasks with")
+	}
+	if s.has("campaign") && !s.has("bag") {
+		return o, errors.New("--campaign: name its folder with --bag")
 	}
 	if text, given := s.last("retries"); given {
 		if o.Retries, err = strconv.Atoi(text); err != nil || o.Retries < 0 || o.Retries > mostRetries {
@@ -188,13 +191,25 @@ func (f *follower) makeCrew() (*crew, error) {
 	if err != nil {
 		return nil, fmt.Errorf("--tasks: %w", err)
 	}
+	o.Say = f.say
+	c.Leader, err = f.leadBag(o, tasks)
+	return c, err
+}
+
+// leadBag starts to lead a bag, or a part of a campaign.
+func (f *follower) leadBag(o bag.Options, tasks bag.List) (*bag.Leader, error) {
+	if f.args.has("campaign") {
+		joined, err := bag.Join(o.Dir, tasks, f.getenv("SLURM_CLUSTER_NAME"), o.Job)
+		if err != nil {
+			return nil, fmt.Errorf("--campaign: %w", err)
+		}
+		return bag.LeadCampaign(o, joined), nil
+	}
 	journal, state, err := bag.Open(o.Dir, tasks, o.Job, time.Now())
 	if err != nil {
 		return nil, fmt.Errorf("--bag: %w", err)
 	}
-	o.Say = f.say
-	c.Leader = bag.Lead(o, journal, state)
-	return c, nil
+	return bag.Lead(o, journal, state), nil
 }
 
 // slots returns how many tasks run on a node at once.
@@ -316,7 +331,7 @@ func (f *follower) closeBag() int {
 		return f.status
 	case s.Done+s.Failed < s.Tasks:
 		return tasksLeft
-	case s.Failed > 0:
+	case s.Failed > 0 || s.Collected == "failed":
 		return tasksFailed
 	}
 	return 0

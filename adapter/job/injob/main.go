@@ -80,6 +80,8 @@ words is the task, which no shell reads; without {}, it is the last argument.
                            at most 1,000,000 tasks and 64 MiB
   --bag=DIR                folder of the bag (evobag-JOBID). It has the journal: started again
                            with the same folder, also in another job, evosrun goes on
+  --campaign               the folder is that of a campaign, which evosbatch --clusters made:
+                           this job works a part of it off
   --retries=0              how often a task that fails is repeated
   --ntasks-per-node=K      tasks of a node at once (the job's --ntasks-per-node, else the
                            node's CPUs divided by --cpus-per-task)
@@ -114,7 +116,8 @@ func runUsage(program string) string {
        ` + program + ` --follow[=steps|script] [--drain=CMD] [--drain-signal=SIGNAL] [--drain-time=TIME]
          [--on-nodes=CMD] [--accept=all|shrink|none] [--restart=never|on-failure|always]
          [--restart-limit=N] [srun options] command [arguments]
-       ` + program + ` --tasks=FILE|FIRST-LAST[:STEP] [--bag=DIR] [--retries=N] [--checkpoint=none|demand|periodic:TIME|dmtcp]
+       ` + program + ` --tasks=FILE|FIRST-LAST[:STEP] [--bag=DIR [--campaign]] [--retries=N]
+         [--checkpoint=none|demand|periodic:TIME|dmtcp]
          [--checkpoint-signal=SIGNAL] [--checkpoint-cmd=CMD] [--restart-cmd=CMD] [--output=FILE] [--error=FILE]
          [--task-time=TIME] [--drain-time=TIME|auto] [--on-nodes=CMD] [--accept=all|shrink|none] [srun options] command [arguments]
        ` + program + ` {-h|--help} | {-V|--version} | --usage

@@ -25,7 +25,7 @@ var srunOptions = func() *getopt.Table {
 			restart-cmd restart-limit retries tasks task-time`, // evosrun's own
 		getopt.Optional: `bcast compress exclusive follow get-user-env immediate/I kill-on-bad-exit/K nice no-kill/k propagate
 			resv-ports send-libs x11`,
-		getopt.Flag: `contiguous debugger-test disable-status/X exact external help/h hold/H interactive
+		getopt.Flag: `campaign contiguous debugger-test disable-status/X exact external help/h hold/H interactive
 			kill-invalid-depend label/l launch-cmd launcher-opts multi-prog no-allocate/Z no-bell overcommit/O
 			overlap oversubscribe/s parallel-debugger preserve-env/E pty quiet/Q quit-on-interrupt reboot share
 			spread-job stepmgr test-only unbuffered/u usage use-min-nodes verbose/v version/V wait-for-children

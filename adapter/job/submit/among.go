@@ -27,6 +27,7 @@ import (
 // Command.
 type Site struct {
 	Name       string
+	Own        bool // this machine belongs to it
 	Cluster    Cluster
 	Defaults   request.Request
 	Partitions []string
@@ -45,6 +46,25 @@ type Site struct {
 	StageIn string   // command that fetches input files to the cluster; "": none does
 }
 
+// environ returns the environment for a submission to the cluster. Variables that configure commands here
+// would have a job elsewhere ask this cluster's sidecar.
+func (s Site) environ(all []string) []string {
+	if s.Own {
+		return all
+	}
+	return slices.DeleteFunc(slices.Clone(all), func(entry string) bool { return strings.HasPrefix(entry, "EVOSLURM_") })
+}
+
+// note tells what the user should know of the cluster's sidecar before a submission.
+func (s Site) note(ctx context.Context, to io.Writer) {
+	if s.Note == nil {
+		return
+	}
+	if text := s.Note(ctx); text != "" {
+		fmt.Fprintf(to, "evosbatch: cluster %s: %s\n", s.Name, text)
+	}
+}
+
 // bid holds the answer of a cluster.
 type bid struct {
 	site  Site
@@ -56,17 +76,29 @@ type bid struct {
 	said  io.Writer
 }
 
-// placed submits a job that may go to several clusters, or whose files must get to one, and reports whether this is such a job.
-func (c *Command) placed(ctx context.Context, program sbatch, src sources) (status int, placed bool, err error) {
+// placed submits a job that may go to several clusters, or whose files must get to one, or a campaign, and reports whether this is
+// one of them.
+func (c *Command) placed(ctx context.Context, program sbatch, src sources, tasks *bagCall) (status int, placed bool, err error) {
 	inputs, err := src.inputs()
 	if err != nil {
 		return 0, true, err
 	}
 	names := src.options.elsewhere(len(inputs) > 0)
-	if names == nil || c.Sites == nil || src.options.has("rigid") {
-		return 0, false, nil
+	if c.Sites == nil || src.options.has("rigid") {
+		names = nil
 	}
-	status, err = c.among(ctx, program, src, names, inputs)
+	switch {
+	case names != nil && src.isCampaign(tasks) && len(inputs) > 0:
+		err = errors.New("--stage-in: the tasks of a best-effort job get no input files: let each task fetch its own")
+	case names != nil && src.isCampaign(tasks):
+		status, err = c.campaign(ctx, program, src, *tasks, names)
+	case tasks.collects():
+		err = errCollect
+	case names == nil:
+		return 0, false, nil
+	default:
+		status, err = c.among(ctx, program, src, names, inputs)
+	}
 	return status, true, err
 }
 
@@ -123,8 +155,8 @@ func (c *Command) among(ctx context.Context, program sbatch, src sources, names,
 	return c.sendToFirst(ctx, program, bids, order)
 }
 
-// ask prepares the job for the cluster, and asks for a place.
-func (b *bid) ask(ctx context.Context, c *Command, src sources) {
+// prepare makes the job for the cluster, as far as it is feasible there.
+func (b *bid) prepare(ctx context.Context, c *Command, src sources) {
 	s := b.site
 	b.here = site{cluster: s.Cluster, partitions: s.Partitions, maxGrace: s.MaxGrace, bestEffort: s.BestEffort, mayPrefer: s.MayPrefer, mayEvolve: s.MayEvolve, stderr: io.Discard}
 	src.options.target = s.Name
@@ -134,7 +166,13 @@ func (b *bid) ask(ctx context.Context, c *Command, src sources) {
 	if b.err = s.Refuses(ctx); b.err != nil {
 		return
 	}
-	if b.job, b.err = b.here.feasible(ctx, b.job); b.err != nil {
+	b.job, b.err = b.here.feasible(ctx, b.job)
+}
+
+// ask prepares the job for the cluster, and asks for a place.
+func (b *bid) ask(ctx context.Context, c *Command, src sources) {
+	s := b.site
+	if b.prepare(ctx, c, src); b.err != nil {
 		return
 	}
 	b.asked = b.job.question()
@@ -257,14 +295,10 @@ func (c *Command) sendToFirst(ctx context.Context, program sbatch, bids, order [
 	for i, b := range order {
 		giveBack(ctx, bids, b)
 		bids = slices.DeleteFunc(slices.Clone(bids), func(other *bid) bool { return other != b && !slices.Contains(order[i:], other) })
-		if b.site.Note != nil {
-			if text := b.site.Note(ctx); text != "" {
-				fmt.Fprintf(c.Stderr, "evosbatch: cluster %s: %s\n", b.site.Name, text)
-			}
-		}
+		b.site.note(ctx, c.Stderr)
 		var said bytes.Buffer
 		one := program
-		one.environ, one.stderr = withVariables(c.Environ, b.job.variables()), io.MultiWriter(program.stderr, &said)
+		one.environ, one.stderr = withVariables(b.site.environ(c.Environ), b.job.variables()), io.MultiWriter(program.stderr, &said)
 		status, err := sender{sbatch: one, site: b.here}.send(ctx, b.job)
 		away := slices.ContainsFunc(unreached, func(text []byte) bool { return bytes.Contains(said.Bytes(), text) })
 		if status == 0 && err == nil || !away || i == len(order)-1 {

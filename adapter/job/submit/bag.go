@@ -12,8 +12,8 @@ import (
 	"github.com/evoslurm/evoslurm/adapter/job/injob"
 )
 
-// bagOptions lists the options of evosrun --tasks that evosbatch takes.
-var bagOptions = []string{"tasks", "bag", "retries", "checkpoint", "checkpoint-signal", "checkpoint-cmd", "restart-cmd", "task-time", "drain-time"}
+// bagOptions lists the options of a bag that evosbatch takes: those of evosrun --tasks, and --collect.
+var bagOptions = []string{"tasks", "bag", "retries", "checkpoint", "checkpoint-signal", "checkpoint-cmd", "restart-cmd", "task-time", "drain-time", "collect"}
 
 // givesBag reports whether the words have --tasks. sbatch takes --tasks=4 for --tasks-per-node=4, and so it stays.
 func givesBag(words []string) bool {
@@ -32,11 +32,45 @@ func givesBag(words []string) bool {
 	return false
 }
 
-// withBag returns a command line with --tasks as one whose script is evosrun with these tasks.
-func withBag(words []string, help func() string) ([]string, error) {
-	if !givesBag(words) {
-		return words, nil
+// bagCall is a command line that submits a bag of tasks.
+type bagCall struct {
+	kept    []string // the words that are not for evosrun
+	words   []string // for evosrun, without --bag
+	dir     string   // --bag; "": none is given
+	tasks   bag.List
+	collect []string // what runs once all tasks have ended; nil: nothing
+}
+
+// wrapped returns the command line with evosrun as the script.
+func (b bagCall) wrapped() []string {
+	words := b.words
+	if b.dir != "" {
+		words = append([]string{"--bag=" + b.dir}, words...)
 	}
+	script := "exec evosrun"
+	for _, word := range words {
+		script += " " + quote(word)
+	}
+	return append(slices.Clone(b.kept), "--require-profile", "--wrap="+script)
+}
+
+// collects reports whether a command collects what the tasks have written.
+func (b *bagCall) collects() bool { return b != nil && b.collect != nil }
+
+// readBag reads a command line with --tasks, and returns it with evosrun as the script. Other command lines are returned as they
+// are, without a bag.
+func readBag(words []string, help func() string) (*bagCall, []string, error) {
+	if !givesBag(words) {
+		return nil, words, nil
+	}
+	b, err := parseBag(words, help)
+	if err != nil {
+		return nil, nil, err
+	}
+	return b, b.wrapped(), nil
+}
+
+func parseBag(words []string, help func() string) (*bagCall, error) {
 	table := newOptionTable()
 	for _, name := range bagOptions {
 		table.Long[name] = getopt.Required
@@ -52,31 +86,47 @@ func withBag(words []string, help func() string) ([]string, error) {
 	case len(line.Operands) == 0:
 		return nil, errors.New("no command to run the tasks with: want evosbatch --tasks=FILE|FIRST-LAST [options] -- command {}")
 	}
-	var kept, given []string
+	var b bagCall
 	for _, o := range line.Options {
-		switch {
-		case !slices.Contains(bagOptions, o.Name):
-			kept = append(kept, o.Words...)
-			continue
-		case o.Name == "tasks":
-			if _, err := bag.Tasks(o.Value); err != nil {
-				return nil, fmt.Errorf("--tasks: %w", err)
-			}
-			if _, isRange, _ := bag.ParseRange(o.Value); !isRange {
-				if o.Value, err = filepath.Abs(o.Value); err != nil {
-					return nil, err
-				}
+		if err := b.add(o); err != nil {
+			return nil, err
+		}
+	}
+	b.words = append(append(b.words, "--"), line.Operands...)
+	given := b.words
+	if b.dir != "" {
+		given = append([]string{"--bag=" + b.dir}, given...)
+	}
+	return &b, injob.CheckBag(given)
+}
+
+// add takes an option of the command line.
+func (b *bagCall) add(o getopt.Option) (err error) {
+	value := o.Value
+	switch {
+	case !slices.Contains(bagOptions, o.Name):
+		b.kept = append(b.kept, o.Words...)
+		return nil
+	case o.Name == "bag":
+		if b.dir = value; value == "" {
+			return errors.New("--bag: no folder")
+		}
+		return nil
+	case o.Name == "collect":
+		if b.collect, err = bag.Words(value); err != nil {
+			return fmt.Errorf("--collect: %w", err)
+		}
+		return nil
+	case o.Name == "tasks":
+		if b.tasks, err = bag.Tasks(value); err != nil {
+			return fmt.Errorf("--tasks: %w", err)
+		}
+		if _, isRange, _ := bag.ParseRange(value); !isRange {
+			if value, err = filepath.Abs(value); err != nil {
+				return err
 			}
 		}
-		given = append(given, "--"+o.Name+"="+o.Value)
 	}
-	given = append(append(given, "--"), line.Operands...)
-	if err := injob.CheckBag(given); err != nil {
-		return nil, err
-	}
-	script := "exec evosrun"
-	for _, word := range given {
-		script += " " + quote(word)
-	}
-	return append(kept, "--require-profile", "--wrap="+script), nil
+	b.words = append(b.words, "--"+o.Name+"="+value)
+	return nil
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/evoslurm/evoslurm/adapter/internal/config"
 	"github.com/evoslurm/evoslurm/adapter/internal/getopt"
+	"github.com/evoslurm/evoslurm/adapter/job/bag"
 	"github.com/evoslurm/evoslurm/adapter/job/request"
 	"github.com/evoslurm/evoslurm/planner"
 )
@@ -44,6 +45,9 @@ type Command struct {
 	Sites func(ctx context.Context, names []string) ([]Site, error)
 	// Clusters says where input files are, and how fast they get to other clusters.
 	Clusters config.Clusters
+
+	// Progress shows how a campaign stands that --wait waits for; the zero value once that is over. nil: nothing is shown.
+	Progress func(bag.Summary)
 
 	// Refuses returns why this cluster drives no evolving jobs now, or nil.
 	Refuses func(ctx context.Context) error
@@ -82,10 +86,11 @@ func (c *Command) run(ctx context.Context) (int, error) {
 	in := reader{environ: c.Environ, stdin: c.Stdin, stderr: c.Stderr, lastRuns: c.LastRuns, site: here}
 
 	// 1. Words → options, as sbatch reads them. A bag of tasks is a script of its own.
-	var err error
-	if c.Args, err = withBag(c.Args, func() string { return program.help(ctx) }); err != nil {
+	tasks, words, err := readBag(c.Args, func() string { return program.help(ctx) })
+	if err != nil {
 		return 0, err
 	}
+	c.Args = words
 	table := newOptionTable()
 	line, bad := table.read(c.Args, func() string { return program.help(ctx) })
 
@@ -107,7 +112,7 @@ func (c *Command) run(ctx context.Context) (int, error) {
 		return 0, err
 	}
 
-	if status, placed, err := c.placed(ctx, program, src); placed {
+	if status, placed, err := c.placed(ctx, program, src, tasks); placed {
 		return status, err
 	}
 

@@ -127,7 +127,7 @@ func ownVariable(option string) string {
 // value end in '='.
 func OptionNames() []string {
 	t := newOptionTable()
-	names := []string{"--profile=", "--component=", "--moldable=", "--moldable-by=", "--malleable=", "--size=", "--grace=", "--speedup=", "--expand-limit=", "--drive=", "--max-nodes=", "--on-grow=", "--on-shrink=", "--on-step=", "--stage-in=", "--prefer-start", "--prefer-waste", "--prefer-near", "--best-effort", "--placement=", "--dry-run", "--require-profile", "--rigid", "--tasks=", "--bag=", "--retries=", "--checkpoint=", "--checkpoint-signal=", "--checkpoint-cmd=", "--restart-cmd=", "--task-time=", "--drain-time="}
+	names := []string{"--profile=", "--component=", "--moldable=", "--moldable-by=", "--malleable=", "--size=", "--grace=", "--speedup=", "--expand-limit=", "--drive=", "--max-nodes=", "--on-grow=", "--on-shrink=", "--on-step=", "--stage-in=", "--prefer-start", "--prefer-waste", "--prefer-near", "--best-effort", "--placement=", "--dry-run", "--require-profile", "--rigid", "--tasks=", "--bag=", "--retries=", "--checkpoint=", "--checkpoint-signal=", "--checkpoint-cmd=", "--restart-cmd=", "--task-time=", "--drain-time=", "--collect="}
 	for _, name := range slices.Sorted(maps.Keys(t.Long)) {
 		text := "--" + name
 		if t.Long[name] == getopt.Required {

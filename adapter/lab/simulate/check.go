@@ -272,7 +272,7 @@ func (h *checks) between(id slurmctl.JobID) bool {
 	return known && j.State == string(row.Waiting)
 }
 
-// checkThreshold checks that no offer would let malleable jobs exceed the site's threshold.
+// checkThreshold checks that no offer would let malleable jobs, with those that are about to begin, exceed the site's threshold.
 func (h *checks) checkThreshold(effects []msg.Effect) {
 	threshold := h.s.Config.Malleable.Threshold
 	if threshold == 0 || !slices.ContainsFunc(effects, func(e msg.Effect) bool { a, ok := e.(msg.AddEvent); return ok && a.Kind == "offered" }) {
@@ -283,7 +283,9 @@ func (h *checks) checkThreshold(effects []msg.Effect) {
 		if j.Bounds == "" {
 			continue
 		}
-		sum += j.Nodes
+		if sum += j.Nodes; j.State == string(row.Starting) && j.Nodes == 0 && len(j.Plan) > 0 {
+			sum += j.Plan[0].Nodes
+		}
 		for _, o := range j.Offers {
 			switch { // what it has of the offer already counts above
 			case o.Kind == "grow" && o.State == "open":

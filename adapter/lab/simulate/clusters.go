@@ -159,7 +159,7 @@ func (s *seat) send(words []string) error {
 	return nil
 }
 
-// boundFor is for how long an answer binds at least.
+// boundFor is the time that an answer binds at least.
 const boundFor = 14 * time.Second
 
 // mostLate is how much later than offered a job may start where all jobs last as they said: each start, growth, and end before

@@ -113,7 +113,7 @@ func twoClusters(seed uint64) (scripts [2]string, kept bool) {
 	return scripts, kept
 }
 
-// calmSite makes a cluster on which nothing fails and all jobs last as they said. No job comes while it is to be quiet.
+// calmSite makes a cluster on which nothing fails and all jobs last as they said. No job comes while it must be quiet.
 func calmSite(chance *rand.Rand, quiet [][2]time.Duration) string {
 	g := &storming{Rand: chance, nodes: 4 + chance.IntN(9)}
 	for i := range 3 + g.IntN(8) {

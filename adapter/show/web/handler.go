@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"github.com/evoslurm/evoslurm/adapter/api"
+	"github.com/evoslurm/evoslurm/adapter/internal/config"
 	"github.com/evoslurm/evoslurm/adapter/show/uplot"
 )
 
@@ -41,6 +42,8 @@ type Page struct {
 	Base string
 	// Tokens lets readers sign in; nil if they need not.
 	Tokens *Tokens
+	// Clusters holds entries of web.clusters: the pages of other clusters.
+	Clusters []string
 	// Told, if not nil, is called with successful and failed sign-ins.
 	Told func(r *http.Request, what string)
 
@@ -221,6 +224,20 @@ type frame struct {
 	To     string // where the user wanted to go
 	Live   bool   // the page refetches itself while it is open
 	Body   any
+
+	Clusters []link // the pages of other clusters
+}
+
+type link struct{ Name, Address string }
+
+// links returns the pages of other clusters.
+func (p *Page) links() (all []link) {
+	for _, text := range p.Clusters {
+		if name, address, ok := config.ClusterPage(text); ok {
+			all = append(all, link{name, address})
+		}
+	}
+	return all
 }
 
 // show makes a page from what a function finds.
@@ -228,7 +245,7 @@ func (p *Page) show(name string, limit time.Duration, find func(context.Context,
 	return func(w http.ResponseWriter, r *http.Request) {
 		ctx, cancel := context.WithTimeout(r.Context(), limit)
 		defer cancel()
-		f := frame{Live: name == "gantt" || name == "job"}
+		f := frame{Live: name == "gantt" || name == "job", Clusters: p.links()}
 		err := p.find(ctx, r, &f, find)
 		if to, ok := f.Body.(redirect); ok && err == nil {
 			w.Header().Set("Location", string(to))

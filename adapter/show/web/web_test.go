@@ -496,3 +496,14 @@ func TestHeldNodes(t *testing.T) {
 		}
 	}
 }
+
+// TestLinks checks that each page leads to the pages of other clusters, without its own address, which is a secret.
+func TestLinks(t *testing.T) {
+	p := Page{Base: "/", Clusters: []string{"beta=https://head-beta/?a=1&b=\"<", "gamma=javascript:alert(1)"}, Reader: func(*http.Request) (Reader, error) { return small(), nil }}
+	for _, page := range []string{"/", "/job?id=12", "/history"} {
+		body := get(t, p.Handler(), page).Body.String()
+		if !strings.Contains(body, `<a href="https://head-beta/?a=1&amp;b=%22%3c" rel="noreferrer">beta</a>`) || strings.Contains(body, "gamma") {
+			t.Errorf("%s: %s", page, body[:min(len(body), 1500)])
+		}
+	}
+}

@@ -12,6 +12,7 @@ complete -c evosrun -l restart -xa 'never on-failure always' -d 'An instance tha
 complete -c evosrun -l restart-limit -x -d 'Restarts in a row'
 complete -c evosrun -l tasks -r -d 'A bag of tasks: lines of a file, or numbers'
 complete -c evosrun -l bag -xa '(__fish_complete_directories)' -d 'Folder of the bag'
+complete -c evosrun -l campaign -d 'The folder is that of a campaign'
 complete -c evosrun -l retries -x -d 'Of a task that fails'
 complete -c evosrun -l checkpoint -xa 'none demand periodic: dmtcp' -d 'Of tasks'
 complete -c evosrun -l checkpoint-signal -xa 'HUP INT QUIT TERM USR1 USR2' -d 'That asks a task for a checkpoint'

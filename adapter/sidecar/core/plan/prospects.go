@@ -2,6 +2,7 @@ package plan
 
 import (
 	"slices"
+	"time"
 
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/msg"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/slurm"
@@ -26,6 +27,10 @@ func withProspects(list, asked []slurm.Candidate) []slurm.Candidate {
 	return list
 }
 
+// PlaceBinds is how long a place is kept. The job may come as late as that, so a gap that is just long enough at the question
+// would be too short: it is planned with a last step that is longer by that time.
+const PlaceBinds = 15 * time.Second
+
 // prospects lists these jobs, first come first.
 func prospects(c *state.Core, s *state.Snapshot, now int64) (list []slurm.Candidate) {
 	for _, p := range c.Prospects {
@@ -39,8 +44,8 @@ func prospects(c *state.Core, s *state.Snapshot, now int64) (list []slurm.Candid
 			p.Unfit, p.Made = err.Error(), true
 			continue
 		}
-		cand := slurm.Candidate{Job: j, Earliest: now, Record: &j.Record, Turn: slurm.Turn{stock.TierOf(c, &j.Record, false), 0}, Nodes: nodes, Choices: choices,
-			Profile: j.Profile, Rank: slurm.RankOf(c, &j.Record)}
+		cand := slurm.Candidate{Job: j, Late: int64(PlaceBinds / time.Second), Earliest: now, Record: &j.Record, Turn: slurm.Turn{stock.TierOf(c, &j.Record, false), 0}, Nodes: nodes, Choices: choices,
+			Rank: slurm.RankOf(c, &j.Record)}
 		if licenses, why, known := slurm.LicensesOf(c, j); why != "" {
 			p.Unfit, p.Made = why, true
 			continue
@@ -52,8 +57,8 @@ func prospects(c *state.Core, s *state.Snapshot, now int64) (list []slurm.Candid
 				p.Unfit, p.Made = err.Error(), true
 				continue
 			}
-			cand.Profile = j.Moldable.Alternatives[cand.Molds[0]]
 		}
+		cand.Profile = cand.Profiles()[0]
 		if !j.Begin.IsZero() {
 			cand.Earliest = c.Since(now, j.Begin.Unix())
 		}

@@ -1,6 +1,7 @@
 package slurm
 
 import (
+	"slices"
 	"strings"
 	"time"
 
@@ -28,6 +29,7 @@ type Candidate struct {
 	Exceeds  bool        // jobs of its user exceed their steps
 	Aim      planner.Aim // what the job wants of its own placement, if that counts at present
 	AimTurn  int         // its turn among such jobs
+	Late     int64       // seconds by which it may come later: its last step may end later by these
 }
 
 // Part is a part of the nodes of a stock job: that many of some nodes. Parts of a job have no node in common.
@@ -70,12 +72,21 @@ func Margin(c *state.Core) int64 { return int64(c.Config.Margin / time.Second) }
 
 // Profiles returns the possible profiles of the candidate, which gets one of them.
 func (cand Candidate) Profiles() []planner.Profile {
-	if cand.Molds == nil {
+	if cand.Molds == nil && cand.Late == 0 {
 		return []planner.Profile{cand.Profile}
 	}
-	all := make([]planner.Profile, len(cand.Molds))
+	all := []planner.Profile{cand.Job.Profile}
+	if cand.Molds != nil {
+		all = make([]planner.Profile, len(cand.Molds))
+	}
 	for i, k := range cand.Molds {
 		all[i] = cand.Job.Moldable.Alternatives[k]
+	}
+	for i, p := range all {
+		if cand.Late > 0 {
+			all[i] = slices.Clone(p)
+			all[i][len(p)-1].Duration += cand.Late
+		}
 	}
 	return all
 }

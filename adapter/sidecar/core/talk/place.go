@@ -11,17 +11,14 @@ import (
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/plan"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/refit"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/state"
-	"github.com/evoslurm/evoslurm/planner"
 	"github.com/evoslurm/evoslurm/slurmctl"
 )
 
 // A user who can choose among clusters asks each for a place before the job is submitted (evosbatch -M). The core plans such a
 // job behind all that wait, and keeps the place from evolving jobs that come later, until the job is adopted, the user gives the
-// place back, or PlaceBinds is over. Nothing is held in Slurm, so stock jobs do not notice. A user has few places at a time: each
-// other job is planned later than it could be by no more than PlaceBinds because of them.
+// place back, or PlaceBinds (package plan) is over. Nothing is held in Slurm, so stock jobs do not notice. A user has few places at a time: each
+// other job is planned later than it could be by no more than that because of them.
 const (
-	PlaceBinds = 15 * time.Second
-
 	placesOf  = 4  // of a user
 	allPlaces = 64 // of all users
 )
@@ -60,29 +57,9 @@ func place(c *state.Core, k *state.OpenCall) bool {
 		c.Emit(msg.Reply{ID: k.ID, Place: &api.Placement{Ready: true, Cluster: c.SlurmConfig.ClusterName, Partition: r.Partition, Unfit: err.Error()}})
 		return true
 	}
-	mayComeLate(j)
-	c.Prospects = append(c.Prospects, &state.Prospect{Job: j, Key: k.Place.ID, Until: c.Now.Add(PlaceBinds)})
+	c.Prospects = append(c.Prospects, &state.Prospect{Job: j, Key: k.Place.ID, Until: c.Now.Add(plan.PlaceBinds)})
 	planSoon(c)
 	return false
-}
-
-// late is how many seconds after the question the job may come.
-const late = int64(PlaceBinds / time.Second)
-
-// mayComeLate plans a job with a longer last step: a gap that is just long enough would be too short when the job comes.
-func mayComeLate(j *state.Job) {
-	j.Profile = longer(j.Profile)
-	if j.Moldable != nil {
-		for i, p := range j.Moldable.Alternatives {
-			j.Moldable.Alternatives[i] = longer(p)
-		}
-	}
-}
-
-func longer(p planner.Profile) planner.Profile {
-	p = slices.Clone(p)
-	p[len(p)-1].Duration += late
-	return p
 }
 
 // planSoon has the next cycle come soon. A user who asks again and again has Slurm polled twice as often at most.
@@ -166,7 +143,7 @@ func offer(c *state.Core, p *state.Prospect) *api.Placement {
 		return a
 	}
 	first, last := p.Plan[0], p.Plan[len(p.Plan)-1]
-	a.Start, a.End = wall(c, first.Start), wall(c, last.End-late)
+	a.Start, a.End = wall(c, first.Start), wall(c, last.End-int64(plan.PlaceBinds/time.Second))
 	o := refit.Occupied(c, s, now, nil)
 	a.Nodes, a.Free = plan.Roomy(c, s, o, p.Job)
 	if !c.ReachedSecond(now+1, first.Start) {

@@ -61,9 +61,9 @@ func TestPlaceAgain(t *testing.T) {
 	if next := ask(); !strings.Contains(next, "3 of 8 nodes are free") {
 		t.Errorf("after a poll: %s", next)
 	}
-	plan.TakePlans(b.Core, msg.Planned{Jobs: []msg.PlannedJob{{Job: p.BaseID(), Steps: []msg.PlannedStep{{Start: statetest.Second + 3600, End: statetest.Second + 4500, Nodes: statetest.Names(1, 4)}}}}})
+	plan.TakePlans(b.Core, msg.Planned{Jobs: []msg.PlannedJob{{Job: p.BaseID(), Steps: []msg.PlannedStep{{Start: statetest.Second + 3600, End: statetest.Second + 4515, Nodes: statetest.Names(1, 4)}}}}})
 	if next := ask(); next == first || !strings.Contains(next, "to 09:15:00") {
-		t.Errorf("after a plan: %s", next)
+		t.Errorf("after a plan, whose last step is longer by as long as the place is kept: %s", next)
 	}
 	p.Made = false
 	if next := ask(); next != "waits" {
