@@ -75,8 +75,15 @@ func TestClusters(t *testing.T) {
 	s.stages()
 
 	// Many at once, while a sidecar and a slurmctld are killed.
-	placed, early := s.many(func() {
+	saved := "" // what b's slurmctld had saved of its jobs when it was killed
+	placed := s.many(func(job string) {
 		stops["c"]()
+		save := all["b"].Cluster.Dir() + "/state/job_state"
+		s.eventually("b has saved "+job, func() bool {
+			text, _ := os.ReadFile(save)
+			saved = string(text)
+			return job == "" || strings.Contains(saved, job+"\x00")
+		})
 		must.OK(t, all["b"].Cluster.KillController(t.Context()))
 	}, func() {
 		must.OK(t, all["b"].Cluster.StartController(t.Context()))
@@ -85,48 +92,57 @@ func TestClusters(t *testing.T) {
 	s.eventually("all clusters are there again", func() bool { _, _, err := s.As(1, "evosqueue", "-M", "all"); return err == nil })
 	for i, on := range placed {
 		found := all.with(t, fmt.Sprint("many", i))
-		if found == "" && on == "b" && early[i] { // Slurm saves new jobs some seconds later
+		if found == "" && on.early && on.cluster == "b" && !strings.Contains(saved, fmt.Sprint("many", i, "\x00")) { // stock jobs are lost, too
 			t.Logf("many%d is lost: slurmctld was killed before it saved the job", i)
-		} else if found != on {
-			t.Errorf("many%d is on clusters %q, want %q", i, found, on)
+		} else if found != on.cluster {
+			t.Errorf("many%d is on clusters %q, want %q", i, found, on.cluster)
 		}
 	}
 	s.viewed(stops["b"])
 }
 
+// went is where a job went.
+type went struct {
+	cluster string
+	early   bool // it was there before what was away was back
+}
+
 // many submits jobs by all policies, four at once, and returns where each went. A third of them go before a sidecar and a slurmctld
-// are away; these are back once a further one went. early says which jobs were begun until then.
-func (s *site) many(away, back func()) (placed []string, early []bool) {
+// are away; that gets the name of the last job on cluster b, or "". These are back once a further one went.
+func (s *site) many(away func(job string), back func()) (placed []went) {
 	s.t.Helper()
 	policies := []string{"earliest", "worst-fit", "close-to-files", "cluster-min"}
-	placed, early = make([]string, *placedJobs), make([]bool, *placedJobs)
+	placed = make([]went, *placedJobs)
 	var again atomic.Bool
-	went := make(chan int)
+	done := make(chan int)
 	for worker := range 4 {
 		go func() {
 			for i := worker; i < len(placed); i += 4 {
 				among := []string{"all", "a,b"}[i/4%2] // a question to all waits for the sidecar that is away
-				early[i] = !again.Load()
 				out, errs, err := s.As(i%2, "evosbatch", "-M", among, "--placement="+policies[(i+i/4)%4], "--stage-in=in put", fmt.Sprint("--job-name=many", i), "--output=/dev/null", "--profile=1@1m,2@1m", "--wrap=true")
 				if m := placedOn.FindStringSubmatch(out); err == nil && m != nil {
-					placed[i] = m[2]
+					placed[i] = went{m[2], !again.Load()}
 				} else {
 					s.t.Errorf("many%d: %v\n%s%s", i, err, out, errs)
 				}
-				went <- i
+				done <- i
 			}
 		}()
 	}
+	last := ""
 	for n := range placed {
-		switch <-went; n {
+		if i := <-done; placed[i].cluster == "b" {
+			last = fmt.Sprint("many", i)
+		}
+		switch n {
 		case len(placed) / 3:
-			away()
+			away(last)
 		case len(placed)/3 + 1:
 			back()
 			again.Store(true)
 		}
 	}
-	return placed, early
+	return placed
 }
 
 // chooses sees to which cluster a job goes.
