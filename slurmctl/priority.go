@@ -24,9 +24,12 @@ type Ageing struct {
 	Limits bool          // limits are enforced: a held job's age restarts at its release
 }
 
+// ByArrival reports whether each job that comes ranks below all that wait in its partition's tier (priority/basic).
+func (c Config) ByArrival() bool { return c.plugin("PriorityType") != "multifactor" }
+
 // Ageing returns the ageing set by the configuration.
 func (c Config) Ageing() Ageing {
-	if c.plugin("PriorityType") != "multifactor" {
+	if c.ByArrival() {
 		return Ageing{}
 	}
 	weight, err := strconv.ParseUint(c.Values["PriorityWeightAge"], 10, 32)

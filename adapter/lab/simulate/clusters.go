@@ -167,7 +167,7 @@ const boundFor = 14 * time.Second
 const mostLate = 20 * time.Second
 
 // checkKept checks that each job that came while its place was kept starts as offered. That holds where nothing fails, all jobs
-// last as they said, and no others come between the question and the job.
+// last as they said, and no stock jobs come between the question and the job.
 func (s *seat) checkKept() {
 	if s == nil || !s.kept {
 		return

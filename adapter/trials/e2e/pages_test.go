@@ -52,7 +52,7 @@ var tried = map[string]string{
 	"editor /etc/evoslurm/evoslurm.yaml": "make try-packages", "systemctl enable --now evoslurmd.socket evoslurmd": "systemd-analyze verify, in make try-packages",
 	"spack repo add contrib/spack/spack_repo/evoslurm": "by hand", "spack install evoslurm": "by hand",
 	"dnf --installroot=$CHROOT install ./evoslurm-client-*.rpm": "dnf without --installroot, in make try-packages", "wwctl overlay import generic /etc/evoslurm/evoslurm.yaml": "nobody: there is no Warewulf here",
-	"evosqueue -M all": "TestClusters", "evosbatch --stage-in": "TestClusters", "evosbatch -M all …": "TestClusters",
+	"evosctl power --history": "evosctl's TestScripts", "evosqueue -M all": "TestClusters", "evosbatch --stage-in": "TestClusters", "evosbatch -M all …": "TestClusters",
 	"scontrol update NodeList=": "TestMatrixStepMgr", "scontrol reconfigure": "the controller's tests", "kill -9": "make crash", "import evoslurm": "make try-packages",
 }
 
@@ -151,7 +151,7 @@ var users = map[string]string{
 var ofUsers = map[string]string{
 	"evosctl next": "TestEvolvePages", "evosrun …": "TestEvolvePages", "evosrun --follow -- ./worker": "TestFollow", "evosrun --follow -- worker": "TestFollow", "evosrun --follow": "TestFollow",
 	"evosrun --tasks=FILE": "TestBag", "evosrun --tasks": "TestBag", "evosctl tasks": "TestBag", "evosctl tasks --failed": "TestBag",
-	"evosbatch -M all --profile=2@10m,5@30m job.sh": "TestClusters", "evosctl profile 4711": "evosctl's TestScripts", "evosctl env": "evosctl's TestScripts",
+	"evosbatch -M all --profile=2@10m,5@30m job.sh": "TestClusters", "evosbatch -M all --stage-in=/data/mesh.h5 --placement=close-to-files …": "TestClusters", "evosctl profile 4711": "evosctl's TestScripts", "evosctl env": "evosctl's TestScripts",
 	"evosrun --follow=script … &": "TestFollow", "evosctl tasks evocampaign-1": "TestCampaign", "evosctl accept --until=TIME K": "TestPromise", "evosbatch --on-grow=CMD --on-shrink=CMD": "TestEvolvePages", "evosctl … --json": "TestProtocol", "make examples": "itself", "make try-docs": "itself",
 }
 

@@ -66,10 +66,10 @@ func Candidates(c *state.Core, s *state.Snapshot, now int64) []slurm.Candidate {
 		list = append(list, slices.Concat(stock.Candidates(c, s, now, lowest, sets), stock.Components(c, s, now, lowest, sets))...)
 	}
 	slices.SortStableFunc(list, stock.MoreUrgent)
-	list = inTurns(c, withinShares(c, withoutHeldUp(c, Behind(list))), now)
+	list = inTurns(c, withinShares(c, withoutHeldUp(c, Behind(keepTurns(c, list)))), now)
 	admit(c, s, list, now)
 	aim(c, list, now)
-	return withProspects(list, asked)
+	return withProspects(c, list, asked)
 }
 
 // plannable reports whether a queued job can be planned now, and says why not. It sets the job's priority. The

@@ -14,15 +14,47 @@ import (
 
 // withProspects adds the jobs that are not submitted yet and have asked for a place. Nobody knows which priority Slurm will give
 // them: each comes after all jobs that were there before, and so before those that come later and outrank none of these.
-func withProspects(list, asked []slurm.Candidate) []slurm.Candidate {
+func withProspects(c *state.Core, list, asked []slurm.Candidate) []slurm.Candidate {
 	for _, cand := range asked {
 		at := 0
-		for i, other := range list {
-			if !other.Record.SubmitTime.After(cand.Record.SubmitTime) {
+		for i := range list {
+			if arrival(c, &list[i]).Compare(cand.Arrived) <= 0 {
 				at = i + 1
 			}
 		}
 		list = slices.Insert(list, at, cand)
+	}
+	return list
+}
+
+// arrival returns when a job counts as having come.
+func arrival(c *state.Core, cand *slurm.Candidate) slurm.Arrival {
+	if !cand.Arrived.Asked.IsZero() {
+		return cand.Arrived
+	}
+	if cand.Job != nil {
+		if p := c.Turns[cand.Job.BaseID()]; p != nil {
+			return slurm.Arrival{Job: p.After, Asked: p.Until}
+		}
+	}
+	return slurm.Arrival{Job: cand.Record.ID}
+}
+
+// keepTurns puts jobs whose users asked for a place before evolving jobs that came between the question and the job. Stock jobs are
+// not passed. With priorities other than by arrival, no turn is kept: such a job may rank higher.
+func keepTurns(c *state.Core, list []slurm.Candidate) []slurm.Candidate {
+	if len(c.Turns) == 0 || !c.SlurmConfig.ByArrival() {
+		return list
+	}
+	for i := range list {
+		own := arrival(c, &list[i])
+		for k := i; !own.Asked.IsZero() && k > 0; k-- {
+			other := &list[k-1]
+			if other.Job == nil || other.Turn.Tier != list[k].Turn.Tier || arrival(c, other).Compare(own) <= 0 {
+				break
+			}
+			list[k-1], list[k] = list[k], list[k-1]
+		}
 	}
 	return list
 }
@@ -44,7 +76,7 @@ func prospects(c *state.Core, s *state.Snapshot, now int64) (list []slurm.Candid
 			p.Unfit, p.Made = err.Error(), true
 			continue
 		}
-		cand := slurm.Candidate{Job: j, Late: int64(PlaceBinds / time.Second), Earliest: now, Record: &j.Record, Turn: slurm.Turn{stock.TierOf(c, &j.Record, false), 0}, Nodes: nodes, Choices: choices,
+		cand := slurm.Candidate{Job: j, Late: int64(PlaceBinds / time.Second), Arrived: slurm.Arrival{Job: p.After, Asked: p.Until}, Earliest: now, Record: &j.Record, Turn: slurm.Turn{stock.TierOf(c, &j.Record, false), 0}, Nodes: nodes, Choices: choices,
 			Rank: slurm.RankOf(c, &j.Record)}
 		if licenses, why, known := slurm.LicensesOf(c, j); why != "" {
 			p.Unfit, p.Made = why, true

@@ -1,6 +1,7 @@
 package slurm
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 	"time"
@@ -30,6 +31,19 @@ type Candidate struct {
 	Aim      planner.Aim // what the job wants of its own placement, if that counts at present
 	AimTurn  int         // its turn among such jobs
 	Late     int64       // seconds by which it may come later: its last step may end later by these
+	Arrived  Arrival
+}
+
+// Arrival is when a job came, or when its user asked for a place for it: the last job that was there, and which of several
+// questions it was.
+type Arrival struct {
+	Job   slurmctl.JobID
+	Asked time.Time // zero: it is that job
+}
+
+// Compare returns a negative number if a is earlier.
+func (a Arrival) Compare(b Arrival) int {
+	return cmp.Or(cmp.Compare(a.Job, b.Job), a.Asked.Compare(b.Asked))
 }
 
 // Part is a part of the nodes of a stock job: that many of some nodes. Parts of a job have no node in common.

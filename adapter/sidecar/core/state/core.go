@@ -106,9 +106,9 @@ type Jobs struct {
 	Aside     map[slurmctl.JobID]msg.Aside    // jobs whose handling ended the sidecar
 	Arrays    map[slurmctl.JobID]Array        // those that are there
 	Prospects []*Prospect                     // jobs that are not submitted yet
-
-	EventsOf map[uint32]msg.Quota // events that users caused
-	MutedOf  map[uint32]muted     // last unwritten events of jobs that are not adopted, by user
+	Turns     map[slurmctl.JobID]*Prospect    // of waiting jobs that came while their place was kept. Owner: talk
+	EventsOf  map[uint32]msg.Quota            // events that users caused
+	MutedOf   map[uint32]muted                // last unwritten events of jobs that are not adopted, by user
 
 	Requests map[slurmctl.JobID]Bounded `codec:"-"` // of jobs that are not adopted
 	Links    *AllLinks                  `codec:"-"` // of this cycle; nil until needed
@@ -158,7 +158,7 @@ func New(site msg.Site, cfg config.Config, strategy msg.Strategy, now time.Time)
 		Observed: Observed{Suspect: map[string]time.Time{}, Doubts: map[uint32]int{}, Leaks: map[string]time.Time{}, Shrunk: map[string]Miscount{}, ParksIn: map[ParksKey]bool{}, Epilogs: map[string]*Epilog{}},
 		Jobs: Jobs{ByID: map[slurmctl.JobID]*Job{}, Coming: map[slurmctl.JobID]uint32{}, Refused: map[slurmctl.JobID]Refused{},
 			Known: map[slurmctl.JobID]row.Known{}, Scripts: map[slurmctl.JobID]*Script{}, Asked: map[slurmctl.JobID]*RequestRead{}, Unsaved: map[*Job]bool{}, Aside: map[slurmctl.JobID]msg.Aside{},
-			Arrays: map[slurmctl.JobID]Array{}},
+			Arrays: map[slurmctl.JobID]Array{}, Turns: map[slurmctl.JobID]*Prospect{}},
 		Holds: Holds{Reservations: map[string]slurmctl.Reservation{}, StuckHolds: map[string]slurmctl.Reservation{}, HeldSince: map[string]time.Time{}, HoldNames: map[HoldKey]string{},
 			HoldChanged: map[string]time.Time{}, Ledger: map[string]*Booked{}, Unwilling: map[string]bool{}, Intruders: map[slurmctl.JobID]Intrusion{}, Opened: map[string]Opening{},
 			Delays: delays{Jobs: map[slurmctl.JobID]*HeldUp{}, Distrusted: map[uint32]time.Time{}, Late: map[slurmctl.JobID]*row.Delay{}, Grown: map[row.GrowDelayOf]row.GrowDelay{}}},

@@ -66,11 +66,11 @@ func (c *Core) StorePlan(j *Job, plan []msg.PlannedStep) {
 
 // Prospect is a job that is not submitted yet and has asked for a place. It is planned behind all jobs that were there before. Owner: talk.
 type Prospect struct {
-	*Job            // as it would be adopted
-	Until time.Time // until when the place is kept
-	Key   string    // of the question
-	Made  bool      // a plan was made, or there can be none
-
+	*Job                   // as it would be adopted
+	Until   time.Time      // until when the place is kept
+	Key     string         // of the question
+	After   slurmctl.JobID // the last job that was there when it was asked
+	Made    bool           // a plan was made, or there can be none
 	Offer   *api.Placement `codec:"-"` // cached answer by the plan; nil: none
 	Offered time.Time      `codec:"-"` // when the snapshot was taken that it is by
 }

@@ -1,6 +1,7 @@
 package talk
 
 import (
+	"maps"
 	"slices"
 	"time"
 
@@ -11,6 +12,7 @@ import (
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/plan"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/refit"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core/state"
+	"github.com/evoslurm/evoslurm/adapter/sidecar/store/row"
 	"github.com/evoslurm/evoslurm/slurmctl"
 )
 
@@ -57,9 +59,17 @@ func place(c *state.Core, k *state.OpenCall) bool {
 		c.Emit(msg.Reply{ID: k.ID, Place: &api.Placement{Ready: true, Cluster: c.SlurmConfig.ClusterName, Partition: r.Partition, Unfit: err.Error()}})
 		return true
 	}
-	c.Prospects = append(c.Prospects, &state.Prospect{Job: j, Key: k.Place.ID, Until: c.Now.Add(plan.PlaceBinds)})
+	c.Prospects = append(c.Prospects, &state.Prospect{Job: j, Key: k.Place.ID, After: lastOf(c.Snapshot), Until: c.Now.Add(plan.PlaceBinds)})
 	planSoon(c)
 	return false
+}
+
+// lastOf returns the last job that came. Times of submission are whole seconds of another clock, so the numbers of jobs tell.
+func lastOf(s *state.Snapshot) (last slurmctl.JobID) {
+	for i := range s.Jobs {
+		last = max(last, s.Jobs[i].ID)
+	}
+	return last
 }
 
 // planSoon has the next cycle come soon. A user who asks again and again has Slurm polled twice as often at most.
@@ -154,11 +164,18 @@ func offer(c *state.Core, p *state.Prospect) *api.Placement {
 
 func wall(c *state.Core, second int64) time.Time { return c.Wall(time.Unix(second, 0)) }
 
-// ForgetPlaces drops the places that are over, and those of jobs that have come.
+// ForgetPlaces drops the places that are over, and those of jobs that have come. Such a job keeps its turn while it waits.
 func ForgetPlaces(c *state.Core) {
 	c.Prospects = slices.DeleteFunc(c.Prospects, func(p *state.Prospect) bool {
-		return c.Reached(c.Now, p.Until) || slices.ContainsFunc(c.Active, func(j *state.Job) bool {
+		i := slices.IndexFunc(c.Active, func(j *state.Job) bool {
 			return j.UID == p.UID && j.Record.Comment == p.Record.Comment && !j.Submitted.Before(p.Record.SubmitTime.Truncate(time.Second))
 		})
+		if i >= 0 && p.Unfit == "" {
+			c.Turns[c.Active[i].BaseID()] = p
+		}
+		return i >= 0 || c.Reached(c.Now, p.Until)
+	})
+	maps.DeleteFunc(c.Turns, func(id slurmctl.JobID, _ *state.Prospect) bool {
+		return c.ByID[id] == nil || c.ByID[id].State != row.Queued
 	})
 }
