@@ -34,7 +34,7 @@ type Candidate struct {
 	Arrived  Arrival
 }
 
-// Arrival is when a job came, or when its user asked for a place for it: the last job that was there, and which of several
+// Arrival tells when a job came, or when its user asked for a place for it: the last job that was there, and which of several
 // questions it was.
 type Arrival struct {
 	Job   slurmctl.JobID
