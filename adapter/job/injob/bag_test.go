@@ -64,7 +64,9 @@ func printed(t *testing.T, dir string, tasks int) map[string]int {
 func TestBag(t *testing.T) {
 	f := &fake{has: allocation(1, nil, "n1", "n2"), by: func(req api.AnswerRequest) api.Allocation { return allocation(1, nil, "n1", "n3") }}
 	dir := filepath.Join(t.TempDir(), "bag")
-	_, _, end := following(t, f, "--tasks=1-60", "--bag="+dir, "--drain-time=10s", "--", "sh", "-c", `sleep 0.2; echo task $0 $EVO_TASK_ID on $EVO_NODE; test $0 != 13`)
+	// The last tasks wait for one on the node that comes.
+	task := fmt.Sprintf(`sleep 0.2; if [ $EVO_NODE = n3 ]; then : >%[1]s; fi; while [ $0 -gt 30 ] && [ ! -e %[1]s ]; do sleep 0.1; done; echo task $0 $EVO_TASK_ID on $EVO_NODE; test $0 != 13`, filepath.Join(t.TempDir(), "came"))
+	_, _, end := following(t, f, "--tasks=1-60", "--bag="+dir, "--drain-time=10s", "--", "sh", "-c", task)
 	f.eventually("some are done", func() bool { return summary(t, dir).Done > 5 })
 	f.mu.Lock()
 	f.offer = append(f.offer, api.Offer{ID: 1, Kind: "shrink", Mandatory: true, Nodes: 1, NodeList: "n2", Seconds: 60})

@@ -104,7 +104,7 @@ func TestClusters(t *testing.T) {
 // went is where a job went.
 type went struct {
 	cluster string
-	early   bool // it was there before what was away was back
+	early   bool // it was begun before what was away was back
 }
 
 // many submits jobs by all policies, four at once, and returns where each went. A third of them go before a sidecar and a slurmctld
@@ -119,9 +119,10 @@ func (s *site) many(away func(job string), back func()) (placed []went) {
 		go func() {
 			for i := worker; i < len(placed); i += 4 {
 				among := []string{"all", "a,b"}[i/4%2] // a question to all waits for the sidecar that is away
+				early := !again.Load()
 				out, errs, err := s.As(i%2, "evosbatch", "-M", among, "--placement="+policies[(i+i/4)%4], "--stage-in=in put", fmt.Sprint("--job-name=many", i), "--output=/dev/null", "--profile=1@1m,2@1m", "--wrap=true")
 				if m := placedOn.FindStringSubmatch(out); err == nil && m != nil {
-					placed[i] = went{m[2], !again.Load()}
+					placed[i] = went{m[2], early}
 				} else {
 					s.t.Errorf("many%d: %v\n%s%s", i, err, out, errs)
 				}
