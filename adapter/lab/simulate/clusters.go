@@ -162,11 +162,15 @@ func (s *seat) send(words []string) error {
 // boundFor is the time that an answer binds at least.
 const boundFor = 14 * time.Second
 
+// soon is how far ahead a start may be that must be as offered. Until a later one, other jobs begin, grow, and end some seconds
+// later than planned, and a gap that a job would have fitted in may be too short by these.
+const soon = time.Minute
+
 // mostLate is how much later than offered a job may start where all jobs last as they said: each start, growth, and end before
 // it takes some seconds.
 const mostLate = 20 * time.Second
 
-// checkKept checks that each job that came while its place was kept starts as offered. That holds where nothing fails, all jobs
+// checkKept checks that each job that came while its place was kept starts as offered if that was soon. That holds where nothing fails, all jobs
 // last as they said, and no stock jobs come between the question and the job.
 func (s *seat) checkKept() {
 	if s == nil || !s.kept {
@@ -174,7 +178,7 @@ func (s *seat) checkKept() {
 	}
 	for name, q := range s.places {
 		a := s.apps[name]
-		if !q.here || !q.binding || a == nil {
+		if !q.here || !q.binding || a == nil || q.answer.Start.Sub(q.answer.Now) > soon {
 			continue
 		}
 		by := q.at + q.answer.Start.Sub(q.answer.Now) + mostLate

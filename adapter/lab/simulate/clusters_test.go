@@ -22,7 +22,7 @@ var (
 
 // TestTwoClusters plays storms on two clusters at a time, whose clocks differ. Users ask both sidecars where a job would run;
 // answers come late and offers expire. Besides all that must hold in storms, in every other one nothing fails, and each job
-// must start as offered.
+// that is offered a start within a minute must start then.
 func TestTwoClusters(t *testing.T) {
 	first := *clusterSeed
 	if first == 0 {
