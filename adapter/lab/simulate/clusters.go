@@ -170,8 +170,8 @@ const soon = time.Minute
 // it takes some seconds.
 const mostLate = 20 * time.Second
 
-// checkKept checks that each job that came while its place was kept starts as offered if that was soon. That holds where nothing fails, all jobs
-// last as they said, and no stock jobs come between the question and the job.
+// checkKept checks that each job that came while its place was kept starts as offered, if that was soon. It does where nothing
+// fails, all jobs last as they said, and no stock jobs come between the question and the job.
 func (s *seat) checkKept() {
 	if s == nil || !s.kept {
 		return

@@ -168,7 +168,7 @@ func wall(c *state.Core, second int64) time.Time { return c.Wall(time.Unix(secon
 func ForgetPlaces(c *state.Core) {
 	c.Prospects = slices.DeleteFunc(c.Prospects, func(p *state.Prospect) bool {
 		i := slices.IndexFunc(c.Active, func(j *state.Job) bool {
-			return j.UID == p.UID && j.Record.Comment == p.Record.Comment && !j.Submitted.Before(p.Record.SubmitTime.Truncate(time.Second))
+			return j.UID == p.UID && j.Record.Comment == p.Record.Comment && j.BaseID() > p.After && j.State == row.Queued && c.Turns[j.BaseID()] == nil
 		})
 		if i >= 0 && p.Unfit == "" {
 			c.Turns[c.Active[i].BaseID()] = p
