@@ -6,11 +6,12 @@ import (
 	"time"
 )
 
-const (
-	mostSetbacks = 5 // one after the other, after which a cluster is left out
-	shortestOut  = time.Minute
-	longestOut   = time.Hour
-)
+// mostSetbacks is the number of setbacks, one after the other, after which a cluster is left out.
+const mostSetbacks = 5
+
+// OutFor returns the time for which a cluster is left out of a campaign when that happens for the n-th time, n from 1 on: a
+// minute, then twice as long each time, up to an hour.
+func OutFor(n int) time.Duration { return min(time.Minute<<min(max(n-1, 0), 10), time.Hour) }
 
 // outage says whether a campaign's leader leaves its cluster out: because workers are lost one after the other, or because no task
 // has ever ended well there, and several have failed.
@@ -18,7 +19,7 @@ type outage struct {
 	proven   bool // a task has ended well
 	setbacks int  // one after the other
 	until    time.Time
-	wait     time.Duration
+	times    int // it was left out
 	why      string
 }
 
@@ -33,12 +34,12 @@ func (l *Leader) setback(why string) {
 	if o.setbacks++; o.setbacks < mostSetbacks {
 		return
 	}
-	o.setbacks, o.wait, o.why = 0, min(max(2*o.wait, shortestOut), longestOut), why
-	o.until = time.Now().Add(o.wait)
+	o.setbacks, o.times, o.why = 0, o.times+1, why
+	o.until = time.Now().Add(OutFor(o.times))
 	for _, s := range l.shares {
 		s.leaving = true
 	}
-	l.Say("%d setbacks one after the other, at last: %s. Cluster %s takes no tasks for %v", mostSetbacks, why, l.campaign.cluster, o.wait)
+	l.Say("%d setbacks one after the other, at last: %s. Cluster %s takes no tasks for %v", mostSetbacks, why, l.campaign.cluster, OutFor(o.times))
 }
 
 // LeadCampaign starts to work off the campaign that Join has joined.

@@ -241,7 +241,7 @@ func TestSetbacks(t *testing.T) {
 		for range mostSetbacks + 3 {
 			l.setback("x")
 		}
-		waits = append(waits, l.out.wait)
+		waits = append(waits, OutFor(l.out.times))
 		l.out.until = time.Time{}
 	}
 	if got := fmt.Sprint(waits); got != "[1m0s 2m0s 4m0s 8m0s 16m0s 32m0s 1h0m0s 1h0m0s]" {

@@ -57,7 +57,7 @@ type State struct {
 	left        bool             // its leader has given it back
 	tallies     map[string]Tally // by cluster
 
-	campaign  bool   // it is of several shares
+	campaign  bool   // its tasks are in several shares
 	collected string // how the task that collects stands; "": there is none
 	leaders   []leader
 }

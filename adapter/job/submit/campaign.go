@@ -27,10 +27,8 @@ const (
 	campaignLook = 5 * time.Second // between two looks at how a campaign stands
 	mostLook     = time.Minute
 	memberLook   = 30 * time.Second // between two looks at a cluster's job
-	shortestOut  = time.Minute      // for which a cluster is left out
-	longestOut   = time.Hour
-	mostCampaign = 100_000 // folders that may be there already
-	jobsFolder   = "jobs"  // in a campaign's folder: the ID of each cluster's job
+	mostCampaign = 100_000          // folders that may be there already
+	jobsFolder   = "jobs"           // in a campaign's folder: the ID of each cluster's job
 	interrupted  = 130
 )
 
@@ -180,13 +178,8 @@ func (m *member) leftOut(err error) {
 	if m.why = ""; err != nil {
 		m.why = oneLine(err.Error())
 		m.failures++
-		m.again = time.Now().Add(outFor(m.failures))
+		m.again = time.Now().Add(bag.OutFor(m.failures))
 	}
-}
-
-// outFor returns the time for which a cluster is left out after a number of failures.
-func outFor(failures int) time.Duration {
-	return min(shortestOut<<min(max(failures-1, 0), 10), longestOut)
 }
 
 // submitted returns the ID of the job that was submitted to a cluster last, or 0.
@@ -354,6 +347,6 @@ func (k *campaign) tend(ctx context.Context, m *member, s bag.Summary) {
 	case m.why == "":
 		fmt.Fprintf(k.Stderr, "evosbatch: cluster %s takes part again: job %d\n", m.site.Name, m.id)
 	default:
-		fmt.Fprintf(k.Stderr, "evosbatch: cluster %s is left out for %v: %s\n", m.site.Name, outFor(m.failures), legible.Printable(m.why, false))
+		fmt.Fprintf(k.Stderr, "evosbatch: cluster %s is left out for %v: %s\n", m.site.Name, bag.OutFor(m.failures), legible.Printable(m.why, false))
 	}
 }

@@ -35,19 +35,13 @@ var preempts = slurmtest.Options{Accounting: true, PermitJobExpansion: true, Nod
 func TestBestEffortPreempted(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, preempts, nil, "best_effort: {enabled: true}")
-	first := s.stock("--nodelist=n[2-4]", "--wrap=sleep 600")
+	first := s.stock("--nodes=3", "--nodelist=n[2-4]", "--wrap=sleep 600")
 	s.eventually("three nodes are in use", func() bool { return s.state(first) == "RUNNING" })
 	task, deaf := s.script("task.sh", preemptedTask), s.Dir+"/deaf"
 	id := s.submit("--best-effort", "--nodes=1-4", "--grace=10m", "--drive=companion", "--time=1:00:00", "--ntasks-per-node=2",
 		fmt.Sprintf("--tasks=1-%d", preemptedTasks), "--checkpoint=none", "--drain-time=9m", "--", "sh", task, "{}", deaf)
 	dir := s.Dir + "/out/evobag-" + id
-	stands := func() bag.Summary {
-		b, err := bag.Read(dir)
-		if err != nil {
-			return bag.Summary{}
-		}
-		return b.Summary(time.Now())
-	}
+	stands := func() bag.Summary { return standing(dir) }
 	onAll := func() bool { return stands().Running == 8 }
 	s.eventually("two tasks run", func() bool { return stands().Running == 2 })
 	_, _, err := s.As(1, "scancel", first)
@@ -92,7 +86,7 @@ func (s *site) preempted() (states []string) {
 	companions, _, err := s.As(0, "squeue", "--noheader", "--me", "--states=RUNNING", "--nodelist=n[2-4]", "--format=%A")
 	s.must(err)
 	begun := time.Now()
-	urgent := s.stock("--partition=high", "--nodelist=n[2-4]", "--wrap=sleep 5")
+	urgent := s.stock("--nodes=3", "--partition=high", "--nodelist=n[2-4]", "--wrap=sleep 5")
 	s.eventually("the urgent job runs, or did", func() bool { return slices.Contains([]string{"RUNNING", "COMPLETED"}, s.state(urgent)) })
 	s.t.Logf("the urgent job waited %v", time.Since(begun).Round(time.Second/10))
 	for _, id := range strings.Fields(companions) {
@@ -107,20 +101,4 @@ func (s *site) preempted() (states []string) {
 	}
 	slices.Sort(states)
 	return slices.Compact(states)
-}
-
-// stock submits a stock job of another user with all CPUs of its nodes, and returns its ID.
-func (s *site) stock(args ...string) string {
-	s.t.Helper()
-	out, errs, err := s.As(1, "sbatch", append([]string{"--parsable", "--nodes=3", "--exclusive", "--time=20", "--output=/dev/null"}, args...)...)
-	if err != nil {
-		s.t.Fatalf("%v: %s", err, errs)
-	}
-	return strings.TrimSpace(out)
-}
-
-// state returns the state of a job by slurmdbd, or "".
-func (s *site) state(id string) string {
-	out, _, _ := s.As(1, "sacct", "--noheader", "-X", "--parsable2", "--format=state", "--jobs="+id)
-	return strings.TrimSpace(out)
 }

@@ -40,13 +40,7 @@ func TestBestEffort(t *testing.T) {
 	id := s.submit("--best-effort", "--nodes=1-4", "--grace=20s", "--drive=companion", "--time=1:00:00", "--ntasks-per-node=2",
 		fmt.Sprintf("--tasks=1-%d", tasks), "--checkpoint=demand", "--drain-time=10s", "--", "sh", task, "{}")
 	dir := s.Dir + "/out/evobag-" + id
-	stands := func() bag.Summary {
-		b, err := bag.Read(dir)
-		if err != nil {
-			return bag.Summary{}
-		}
-		return b.Summary(time.Now())
-	}
+	stands := func() bag.Summary { return standing(dir) }
 	onAll := func() bool { return stands().Running == 8 }
 	s.eventually("eight tasks run at once", onAll)
 	for i := range 2 * *bestRounds {
@@ -88,17 +82,36 @@ func TestBestEffort(t *testing.T) {
 	s.stop(syscall.SIGTERM)
 }
 
+// standing returns how a bag stands, or nothing before it is there.
+func standing(dir string) bag.Summary {
+	b, err := bag.Read(dir)
+	if err != nil {
+		return bag.Summary{}
+	}
+	return b.Summary(time.Now())
+}
+
 // stockWaits returns how long a stock job of another user waits for nodes.
 func (s *site) stockWaits(nodes string) time.Duration {
 	s.t.Helper()
 	begun := time.Now()
-	out, errs, err := s.As(1, "sbatch", "--parsable", "--nodes="+nodes, "--exclusive", "--time=2", "--output=/dev/null", "--wrap=sleep 2")
+	id := s.stock("--nodes="+nodes, "--wrap=sleep 2")
+	s.eventually("the stock job runs, or did", func() bool { return slices.Contains([]string{"RUNNING", "COMPLETED"}, s.state(id)) })
+	return time.Since(begun).Round(time.Second / 10)
+}
+
+// stock submits a stock job of another user with all CPUs of its nodes, and returns its ID.
+func (s *site) stock(args ...string) string {
+	s.t.Helper()
+	out, errs, err := s.As(1, "sbatch", append([]string{"--parsable", "--exclusive", "--time=20", "--output=/dev/null"}, args...)...)
 	if err != nil {
 		s.t.Fatalf("%v: %s", err, errs)
 	}
-	s.eventually("the stock job runs, or did", func() bool {
-		out, _, _ := s.As(1, "sacct", "--noheader", "-X", "--format=state", "--jobs="+strings.TrimSpace(out))
-		return strings.Contains(out, "RUNNING") || strings.Contains(out, "COMPLETED")
-	})
-	return time.Since(begun).Round(time.Second / 10)
+	return strings.TrimSpace(out)
+}
+
+// state returns the state of a job by slurmdbd, or "".
+func (s *site) state(id string) string {
+	out, _, _ := s.As(1, "sacct", "--noheader", "-X", "--parsable2", "--format=state", "--jobs="+id)
+	return strings.TrimSpace(out)
 }
